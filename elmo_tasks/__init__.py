@@ -1,0 +1,3 @@
+"""ELMo for text classification: an AllenNLP plugin."""
+
+__version__ = "0.1.0"
