@@ -1,0 +1,53 @@
+# Every target makes the environment .venv when it is missing. `make help` lists them.
+PYTHON ?= python3.11
+VENV := .venv
+RUN := $(VENV)/bin
+READY := $(VENV)/.ready
+OUT ?= runs/sample
+
+.DEFAULT_GOAL := help
+.PHONY: help train test test-slow check format configs clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+$(READY): setup.py constraints-modern.txt
+	@echo "Making $(VENV) with $(PYTHON): torch, what AllenNLP needs, AllenNLP (about 6 GB on disk, a few minutes)"
+	$(PYTHON) -m venv $(VENV)
+	$(RUN)/pip install --quiet -c constraints-modern.txt -e '.[dev]'
+	$(RUN)/pip install --quiet --no-deps allennlp==2.10.1 allennlp-models==2.10.1
+	@# allennlp-models looks for this NLTK data at every start and would try to download it; nothing here uses it.
+	mkdir -p $(VENV)/nltk_data/tokenizers/punkt
+	touch $@
+
+env: $(READY)  ## only make the environment .venv
+
+train: $(READY)  ## train on the embedded sample, then evaluate and predict
+	rm -rf $(OUT)
+	$(RUN)/allennlp train training_configs/mr.jsonnet -s $(OUT)
+	$(RUN)/allennlp evaluate $(OUT)/model.tar.gz fixtures/mr/rt_val.txt
+	echo '{"sentence": "a warm , funny and quietly moving portrait of two sisters ."}' > $(OUT)/input.jsonl
+	$(RUN)/allennlp predict $(OUT)/model.tar.gz $(OUT)/input.jsonl --silent --output-file $(OUT)/output.jsonl
+	@cat $(OUT)/output.jsonl
+
+test: $(READY)  ## the fast tests, about a minute
+	$(RUN)/python -m pytest
+
+test-slow: $(READY)  ## the tests that run real commands in processes of their own, some minutes
+	$(RUN)/python -m pytest -m slow
+
+check: $(READY)  ## lint, floors and types
+	$(RUN)/ruff format --check .
+	$(RUN)/ruff check .
+	$(RUN)/lint-imports
+	$(RUN)/mypy
+
+format: $(READY)  ## format the code and mend what the linter can
+	$(RUN)/ruff format .
+	$(RUN)/ruff check --fix .
+
+configs: $(READY)  ## write the .json twin of every config, for machines without jsonnet
+	$(RUN)/python -m training_configs.evaluate
+
+clean:  ## remove .venv and the sample runs
+	rm -rf $(VENV) runs

@@ -1,0 +1,66 @@
+"""Packaging of `elmo_tasks`. The README's section "Install" explains why AllenNLP itself is not in the list for new Pythons."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+HERE = Path(__file__).parent
+VERSION = re.search(r'^__version__ = "(.+)"', (HERE / "elmo_tasks/__init__.py").read_text(), re.M).group(1)
+
+# AllenNLP 2.10.1 forbids in its metadata what its code runs on (torch >= 1.13, Python >= 3.11, ...), and pip cannot
+# override another package's bounds. So for Python 3.11 and newer we require what AllenNLP imports, and one
+# `pip install --no-deps` adds the two archived packages. A bound stands where a newer release removes a name that
+# AllenNLP imports before any plugin could mend it.
+MODERN = [
+    "torch>=2.3",
+    "torchvision>=0.18",
+    "numpy>=1.26",
+    "base58",
+    "cached_path>=1.6",
+    "dill",
+    "fairscale>=0.4.13",
+    "filelock",
+    "h5py>=3.10",
+    "huggingface_hub>=0.23,<1.0",  # 1.0 removed HfFolder and Repository
+    "jsonnet>=0.20",
+    "lmdb>=1.4",
+    "more-itertools",
+    "nltk",
+    "requests",
+    "scikit-learn",
+    "scipy",
+    "spacy>=3.7",
+    "tensorboardX>=2.6",
+    "termcolor",
+    "tqdm",
+    "transformers>=4.41,<4.50",  # 4.50 removed AdamW
+    "matplotlib",  # `allennlp find-lr` fails after its search without it
+    # allennlp-models only
+    "setuptools<82",  # py-rouge imports pkg_resources
+    "conllu",
+    "ftfy",
+    "py-rouge",
+    "word2number",
+]
+# Python 3.8 to 3.10: AllenNLP's own metadata holds; constraints-classic.txt is what makes pip find it.
+CLASSIC = ["allennlp==2.10.1", "allennlp-models==2.10.1", "matplotlib"]
+
+setup(
+    name="elmo_tasks",
+    version=VERSION,
+    description="ELMo for text classification: an AllenNLP plugin",
+    long_description=(HERE / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=find_packages(include=["elmo_tasks", "elmo_tasks.*"]),
+    package_data={"elmo_tasks.bilm": ["mini/*"]},
+    python_requires=">=3.8",
+    install_requires=[
+        *(f'{requirement}; python_version >= "3.11"' for requirement in MODERN),
+        *(f'{requirement}; python_version < "3.11"' for requirement in CLASSIC),
+    ],
+    extras_require={
+        "dev": ["pytest", "pytest-timeout", "hypothesis", "ruff", "mypy", "import-linter"],
+    },
+)
