@@ -1,12 +1,13 @@
 # Every target makes the environment .venv when it is missing. `make help` lists them.
 PYTHON ?= python3.11
+PYTHON310 ?= python3.10
 VENV := .venv
 RUN := $(VENV)/bin
 READY := $(VENV)/.ready
 OUT ?= runs/sample
 
 .DEFAULT_GOAL := help
-.PHONY: help train test test-slow check format configs clean
+.PHONY: help env train test test-slow check smoke-classic format configs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -46,8 +47,21 @@ format: $(READY)  ## format the code and mend what the linter can
 	$(RUN)/ruff format .
 	$(RUN)/ruff check --fix .
 
+smoke-classic:  ## install AllenNLP's own pins for Python 3.10 into .venv-classic and train the sample there
+	$(PYTHON310) -m venv .venv-classic
+	.venv-classic/bin/pip install --quiet -c constraints-classic.txt -e .
+	mkdir -p .venv-classic/nltk_data/tokenizers/punkt
+	rm -rf runs/classic
+	.venv-classic/bin/allennlp train training_configs/mr.jsonnet -s runs/classic \
+	  -o "import 'training_configs/overrides/smoke.libsonnet'"
+	.venv-classic/bin/allennlp evaluate runs/classic/model.tar.gz fixtures/mr/rt_val.txt
+	head -n 5 fixtures/mr/rt_val.txt > runs/classic/rows.txt
+	.venv-classic/bin/allennlp predict runs/classic/model.tar.gz runs/classic/rows.txt --use-dataset-reader --silent \
+	  --output-file runs/classic/predictions.jsonl
+	test "$$(wc -l < runs/classic/predictions.jsonl)" = 5
+
 configs: $(READY)  ## write the .json twin of every config, for machines without jsonnet
-	$(RUN)/python -m training_configs.evaluate
+	$(RUN)/python training_configs/write_json.py
 
 clean:  ## remove .venv and the sample runs
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) .venv-classic runs

@@ -1,0 +1,45 @@
+// Everything that the classification tasks share: a frozen biLM, a trained layer mix, one linear head.
+// A config adds `task::` (lib/tasks.libsonnet) and its own differences.
+{
+  task:: error 'a config must set task::, one of lib/tasks.libsonnet',
+  elmo:: (import 'elmo.libsonnet').chosen,
+  batch_size:: 32,
+
+  dataset_reader: $.task.reader { token_indexers: { elmo: { type: 'elmo_characters' } } },
+  train_data_path: $.task.train,
+  validation_data_path: $.task.dev,
+  test_data_path: $.task.test,
+  // The dev part selects the epoch; the test part is looked at once, with that epoch's weights.
+  evaluate_on_test: true,
+  // Label names and their counts are those of the training part.
+  datasets_for_vocab_creation: ['train'],
+
+  model: $.task.model {
+    text_field_embedder: { token_embedders: { elmo: $.elmo } },
+  },
+
+  data_loader: {
+    batch_sampler: { type: 'bucket', batch_size: $.batch_size, sorting_keys: $.task.text_fields },
+  },
+  validation_data_loader: {
+    batch_sampler: { type: 'bucket', batch_size: 4 * $.batch_size, sorting_keys: $.task.text_fields },
+  },
+
+  // `cuda_device` is absent on purpose: AllenNLP then takes the GPU where there is one.
+  trainer: {
+    num_epochs: 30,
+    patience: 5,
+    validation_metric: $.task.validation_metric,
+    grad_norm: 5.0,
+    optimizer: {
+      type: 'adam',
+      lr: 1e-3,
+      parameter_groups: [
+        // Four numbers decide over every vector: they learn faster, and the L2 term (lambda of the ELMo paper,
+        // section 3.3 and appendix A.1) holds them near the plain average.
+        [['scalar_mix'], { lr: 1e-2, weight_decay: 1e-3 }],
+      ],
+    },
+    checkpointer: { type: 'atomic', keep_most_recent_by_count: 1 },
+  },
+}

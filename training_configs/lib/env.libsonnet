@@ -1,0 +1,8 @@
+// The environment knobs: the only file that reads them. The plugin supplies every default
+// (elmo_tasks/common/environment.py says what each knob means).
+{
+  mr: std.extVar('ELMO_TASKS_MR'),
+  mrpc: std.extVar('ELMO_TASKS_MRPC'),
+  bilm: std.extVar('ELMO_TASKS_BILM'),
+  cache: std.extVar('ELMO_TASKS_CACHE'),
+}

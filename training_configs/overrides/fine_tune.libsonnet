@@ -1,0 +1,13 @@
+// Train the whole biLM, with rates that fall towards its input (Howard and Ruder 2018, section 3.2: a factor of 2.6 per
+// layer): what lies lower is more general and changes less. A cache of activations would be stale after one step.
+local elmo = 'model.text_field_embedder.token_embedders.elmo';
+local rate = 1e-4;
+{
+  [elmo + '.requires_grad']: true,
+  [elmo + '.cache']: null,
+  'trainer.optimizer.parameter_groups': [
+    [['scalar_mix'], { lr: 1e-2, weight_decay: 1e-3 }],
+    [['bilm\\.lstm'], { lr: rate }],
+    [['bilm\\.character_encoder'], { lr: rate / 2.6 }],
+  ],
+}
