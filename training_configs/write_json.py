@@ -26,7 +26,7 @@ def twin_path(config: Path) -> Path:
 
 
 def evaluated(config: Path) -> str:
-    defaults = {name: knob.default for name, knob in KNOBS.items()}
+    defaults = {knob.name: knob.default for knob in KNOBS}
     return json.dumps(json.loads(evaluate_file(str(config), ext_vars=defaults)), indent=2) + "\n"
 
 
