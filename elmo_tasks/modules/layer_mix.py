@@ -1,0 +1,288 @@
+"""How the layers of a biLM become one vector per token."""
+
+import math
+from typing import Dict, List, Optional
+
+import torch
+from allennlp.common import Registrable
+from allennlp.common.checks import ConfigurationError
+from torch.nn import Linear, ModuleList, Parameter, ParameterList
+from torch.nn.functional import layer_norm
+
+# Stands in for a weight of zero, whose logarithm is not finite: far below what float32 resolves beside 1.
+_SMALLEST_WEIGHT = 1e-12
+
+
+class LayerMix(torch.nn.Module, Registrable):
+    """
+    Mixes the layers of a biLM: `gamma * sum_j s_j h_j`, equation 1 of the ELMo paper.
+
+    A mix works on single tokens: what it gives for one never depends on the tokens around it. It sees no
+    padding, and so needs no mask.
+
+    # Parameters
+
+    num_representations : `int`
+        Layers to mix: the token vectors and each LSTM layer. The embedder supplies it.
+    bilm_dim : `int`
+        Size of a layer. The embedder supplies it.
+
+    # Source
+
+    <https://arxiv.org/abs/1802.05365>
+    """
+
+    default_implementation = "scalar"
+
+    def __init__(self, num_representations: int, bilm_dim: int) -> None:
+        super().__init__()
+        self.num_representations = num_representations
+
+    def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """
+        # Parameters
+
+        layers : `List[torch.Tensor]`
+            `num_representations` tensors `(num_tokens, bilm_dim)`, the tokens of all sentences one after
+            another.
+
+        # Returns
+
+        `torch.Tensor`
+            float32 `(num_tokens, bilm_dim)`, also under autocast: a mix is too cheap to lose digits in it.
+
+        # Raises
+
+        ConfigurationError
+            Where the number of layers is another.
+        """
+        raise NotImplementedError
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """
+        # Returns
+
+        `Dict[str, float]`
+            The weight of each layer as `scalar_mix_layer_0_weight` and so on, and `scalar_mix_gamma` where
+            there is one.
+        """
+        raise NotImplementedError
+
+
+@LayerMix.register("scalar")
+class ScalarLayerMix(LayerMix):
+    """
+    One weight per layer for all tokens, a softmax over trained scalars, and a trained scale `gamma`.
+
+    Registered as a `LayerMix` with name "scalar", which is also the default.
+
+    # Parameters
+
+    num_representations : `int`
+        Supplied by the embedder.
+    bilm_dim : `int`
+        Supplied by the embedder.
+    initial : `Optional[List[float]]`, optional (default = `None`)
+        Where the weights start, one number per layer; `None`: all equal. Numbers before the softmax, or the
+        weights themselves where `normalized` is set.
+    normalized : `bool`, optional (default = `False`)
+        `initial` holds the weights themselves: none below 0, their sum 1.
+    trainable : `bool`, optional (default = `True`)
+        Train the weights and `gamma`, wherever they started.
+    layer_norm : `bool`, optional (default = `False`)
+        Bring each layer to mean 0 and variance 1 over the features of each token first. AllenNLP's own mix
+        takes mean and variance over the whole batch, so that a sentence's vectors depend on its neighbours;
+        this one does not.
+
+    # Raises
+
+    ConfigurationError
+        Where `initial` has the wrong length, or is not what `normalized` says.
+    """
+
+    def __init__(
+        self,
+        num_representations: int,
+        bilm_dim: int,
+        initial: Optional[List[float]] = None,
+        normalized: bool = False,
+        trainable: bool = True,
+        layer_norm: bool = False,
+    ) -> None:
+        super().__init__(num_representations, bilm_dim)
+        if initial is None:
+            initial = [0.0] * num_representations
+        elif len(initial) != num_representations:
+            raise ConfigurationError(
+                f"`initial` must have length {num_representations}, a number for each layer of the biLM, "
+                f"but has length {len(initial)}: {initial}"
+            )
+        elif normalized:
+            initial = _before_softmax(initial)
+        self._layer_norm = layer_norm
+        # One parameter per layer, as in AllenNLP's mix: names and shapes in a weights file stay the same.
+        self.scalar_parameters = ParameterList(
+            [Parameter(torch.tensor([float(number)]), requires_grad=trainable) for number in initial]
+        )
+        self.gamma = Parameter(torch.tensor([1.0]), requires_grad=trainable)
+
+    def weights(self) -> torch.Tensor:
+        """
+        # Returns
+
+        `torch.Tensor`
+            float32 `(num_representations,)`, their sum 1.
+        """
+        # In float32: half precision would turn a parameter such as -9e10 into minus infinity.
+        return torch.cat([parameter.float() for parameter in self.scalar_parameters]).softmax(dim=0)
+
+    def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """See `LayerMix`."""
+        _check_number(layers, self.num_representations)
+        weights = self.gamma.float() * self.weights()
+        return _weighted_sum(_in_float32(layers, self._layer_norm), list(weights.unbind()))
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """See `LayerMix`."""
+        metrics = _weight_metrics(self.weights().tolist())
+        metrics["scalar_mix_gamma"] = self.gamma.item()
+        return metrics
+
+
+@LayerMix.register("single_layer")
+class SingleLayerMix(LayerMix):
+    """
+    One layer alone, as it is. There is nothing to train.
+
+    Registered as a `LayerMix` with name "single_layer".
+
+    # Parameters
+
+    num_representations : `int`
+        Supplied by the embedder.
+    bilm_dim : `int`
+        Supplied by the embedder.
+    layer : `int`, optional (default = `-1`)
+        0: the token vectors, 1: the first LSTM layer, and so on; negative numbers count from the top.
+    layer_norm : `bool`, optional (default = `False`)
+        Bring it to mean 0 and variance 1 over the features of each token.
+
+    # Raises
+
+    ConfigurationError
+        Where the biLM has no such layer.
+    """
+
+    def __init__(
+        self, num_representations: int, bilm_dim: int, layer: int = -1, layer_norm: bool = False
+    ) -> None:
+        super().__init__(num_representations, bilm_dim)
+        if not -num_representations <= layer < num_representations:
+            raise ConfigurationError(
+                f"`layer` must be from {-num_representations} to {num_representations - 1}, but is {layer}"
+            )
+        self._layer = layer % num_representations
+        self._layer_norm = layer_norm
+
+    def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """See `LayerMix`."""
+        _check_number(layers, self.num_representations)
+        return _in_float32([layers[self._layer]], self._layer_norm)[0]
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """See `LayerMix`: 1 for the chosen layer, 0 for the others."""
+        return _weight_metrics([float(layer == self._layer) for layer in range(self.num_representations)])
+
+
+@LayerMix.register("token_dependent")
+class TokenDependentLayerMix(LayerMix):
+    """
+    Each token has weights of its own: a softmax over one score per layer, a linear function of that layer's
+    vector.
+
+    At the start all scores are zero, so that it begins as the equal mix.
+
+    Registered as a `LayerMix` with name "token_dependent".
+
+    # Parameters
+
+    num_representations : `int`
+        Supplied by the embedder.
+    bilm_dim : `int`
+        Supplied by the embedder.
+    layer_norm : `bool`, optional (default = `False`)
+        Bring each layer to mean 0 and variance 1 over the features of each token first.
+    """
+
+    def __init__(self, num_representations: int, bilm_dim: int, layer_norm: bool = False) -> None:
+        super().__init__(num_representations, bilm_dim)
+        self._layer_norm = layer_norm
+        self.scorers = ModuleList([_zero_scorer(bilm_dim) for _ in range(num_representations)])
+        self.gamma = Parameter(torch.tensor([1.0]))
+        self._sum_of_weights: torch.Tensor
+        self.register_buffer("_sum_of_weights", torch.zeros(num_representations), persistent=False)
+        self._num_tokens = 0
+
+    def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """See `LayerMix`."""
+        _check_number(layers, self.num_representations)
+        layers = _in_float32(layers, self._layer_norm)
+        with torch.autocast(device_type=self.gamma.device.type, enabled=False):
+            scores = [scorer(layer) for scorer, layer in zip(self.scorers, layers)]
+        # (num_tokens, num_representations)
+        weights = torch.cat(scores, dim=-1).softmax(dim=-1)
+        # The sums stay on the device: reading a number here would make a GPU wait in every batch.
+        self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
+        self._num_tokens += weights.size(0)
+        return _weighted_sum(layers, list((self.gamma * weights).split(1, dim=-1)))
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """See `LayerMix`: the mean of each weight over all tokens since the last reset."""
+        metrics = {"scalar_mix_gamma": self.gamma.item()}
+        if self._num_tokens > 0:
+            metrics.update(_weight_metrics((self._sum_of_weights / self._num_tokens).tolist()))
+        if reset:
+            self._sum_of_weights = torch.zeros_like(self._sum_of_weights)
+            self._num_tokens = 0
+        return metrics
+
+
+def _zero_scorer(bilm_dim: int) -> Linear:
+    scorer = Linear(bilm_dim, 1)
+    torch.nn.init.zeros_(scorer.weight)
+    torch.nn.init.zeros_(scorer.bias)
+    return scorer
+
+
+def _before_softmax(weights: List[float]) -> List[float]:
+    if min(weights) < 0 or abs(sum(weights) - 1) > 1e-3:
+        raise ConfigurationError(
+            "`initial` must hold weights of at least 0 that sum to 1, since `normalized` is set, but is "
+            f"{weights} with sum {sum(weights):g}"
+        )
+    return [math.log(max(weight, _SMALLEST_WEIGHT)) for weight in weights]
+
+
+def _check_number(layers: List[torch.Tensor], num_representations: int) -> None:
+    if len(layers) != num_representations:
+        raise ConfigurationError(
+            f"the mix was built for {num_representations} layers, but is given {len(layers)}"
+        )
+
+
+def _in_float32(layers: List[torch.Tensor], normalize: bool) -> List[torch.Tensor]:
+    layers = [layer.float() for layer in layers]
+    if normalize:
+        layers = [layer_norm(layer, layer.shape[-1:], eps=1e-12) for layer in layers]
+    return layers
+
+
+def _weighted_sum(layers: List[torch.Tensor], weights: List[torch.Tensor]) -> torch.Tensor:
+    total = weights[0] * layers[0]
+    for weight, layer in zip(weights[1:], layers[1:]):
+        total = torch.addcmul(total, weight, layer)
+    return total
+
+
+def _weight_metrics(weights: List[float]) -> Dict[str, float]:
+    return {f"scalar_mix_layer_{layer}_weight": weight for layer, weight in enumerate(weights)}
