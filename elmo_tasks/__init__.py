@@ -1,3 +1,21 @@
-"""ELMo for text classification: an AllenNLP plugin."""
+"""
+ELMo for text classification: an AllenNLP plugin.
+
+Importing this package registers everything that it offers (`allennlp train` does it for every line of
+`.allennlp_plugins`, and `--include-package elmo_tasks` anywhere), gives the environment variables of the
+configs their defaults, and mends what AllenNLP needs to run on today's libraries.
+"""
+
+from elmo_tasks.common.versions import check_versions
+
+# Before anything else is imported: a wrong pair of libraries is to end in one sentence.
+check_versions()
+
+from elmo_tasks.common import compatibility, environment  # noqa: E402
+
+environment.set_defaults()
+compatibility.apply()
+
+from elmo_tasks import training  # noqa: E402, F401
 
 __version__ = "0.1.0"

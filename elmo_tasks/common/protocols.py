@@ -14,12 +14,11 @@ class PreparesForTraining(Protocol):
     A module that wants to see the data once, before the first epoch: to count labels, or to fill a cache.
 
     The training run calls it on every sub-module of the model that has this method (`elmo_tasks.training`).
-    An implementation must leave the global random states untouched: with and without it, the same batches come.
+    An implementation must leave the global random states untouched: with and without it, the same batches
+    come.
     """
 
-    def prepare_for_training(
-        self, training_instances: InstanceSource, all_instances: InstanceSource
-    ) -> None:
+    def prepare_for_training(self, training_instances: InstanceSource, all_instances: InstanceSource) -> None:
         """
         # Parameters
 
@@ -33,7 +32,7 @@ class PreparesForTraining(Protocol):
 
 @runtime_checkable
 class ReportsMetrics(Protocol):
-    """A module inside a model whose figures belong into the model's own metrics, such as a learned layer mix."""
+    """A module inside a model whose figures belong into the model's metrics, such as a learned layer mix."""
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """

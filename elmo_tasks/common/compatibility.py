@@ -1,0 +1,324 @@
+"""
+What AllenNLP 2.10.1 needs to run on today's libraries, and faults of its own that a training run should not
+inherit.
+
+AllenNLP is archived: its last release was written for torch 1.12, numpy 1 and Python 3.10. Each function
+below is one cure. Its docstring says what breaks, since which version, and what the cure does. A cure looks
+for the trouble, not for version numbers, and does nothing where there is none, as with AllenNLP's own pins.
+They may be applied in any order and any number of times. `elmo_tasks` applies them at import; AllenNLP
+imports plugins in every command and in every worker of distributed training.
+
+The protection of `torch.load` stays on everywhere: what a training state may hold is named, nothing more.
+
+Out of reach, since AllenNLP imports all of itself before any plugin: transformers 4.50 and newer,
+huggingface_hub 1.0 and newer (`elmo_tasks.common.versions`), and the NLTK and pkg_resources messages of
+allennlp-models (README).
+"""
+
+import functools
+import inspect
+import json
+import logging
+import multiprocessing
+import os
+import types
+import warnings
+from typing import Any, Callable, Dict, List
+
+import allennlp.commands.find_learning_rate as find_learning_rate
+import allennlp.common.file_utils as file_utils
+import allennlp.common.util as common_util
+import allennlp.data.data_loaders.multiprocess_data_loader as multiprocess_data_loader
+import allennlp.nn.parallel.ddp_accelerator as ddp_accelerator
+import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
+import allennlp.training.learning_rate_schedulers.pytorch_lr_schedulers as pytorch_lr_schedulers
+import allennlp.training.util as training_util
+import numpy as np
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError, check_for_gpu
+from allennlp.evaluation.serializers.serializers import SimpleSerializer
+from allennlp.training.callbacks.wandb import WandBCallback
+from allennlp.training.moving_average import MovingAverage
+
+from elmo_tasks.common.files import written_whole
+
+logger = logging.getLogger(__name__)
+
+
+def apply() -> None:
+    """Applies every cure."""
+    for cure in CURES:
+        cure()
+
+
+def accept_verbose_in_reduce_on_plateau() -> None:
+    """
+    Scheduler `reduce_on_plateau`: "TypeError: unexpected keyword argument 'verbose'".
+
+    AllenNLP hands `verbose` on to torch, which warns of it since 2.2 and knows it no more since 2.7. The
+    scheduler's constructor drops it; its signature, which configs are checked against, stays.
+    """
+    parameters = inspect.signature(torch.optim.lr_scheduler.ReduceLROnPlateau.__init__).parameters
+    if "verbose" in parameters and parameters["verbose"].default is False:
+        return
+
+    def without_verbose(constructor: Callable) -> Callable:
+        def construct(self: Any, *args: Any, **kwargs: Any) -> None:
+            options = dict(inspect.signature(constructor).bind(self, *args, **kwargs).arguments)
+            options = {name: value for name, value in options.items() if name not in ("self", "verbose")}
+            super(type_of_scheduler, self).__init__(torch.optim.lr_scheduler.ReduceLROnPlateau(**options))
+
+        return construct
+
+    type_of_scheduler = pytorch_lr_schedulers.ReduceOnPlateauLearningRateScheduler
+    _replace(type_of_scheduler, "__init__", without_verbose)
+
+
+def allow_numpy_scalars_in_training_states() -> None:
+    """
+    `--recover`: "Weights only load failed ... numpy ... scalar".
+
+    Since 2.6 `torch.load` refuses what is not on its list, and a training state may hold numpy numbers: the
+    scheduler `cosine` computes learning rates with numpy, and metrics may come from numpy. Numpy's numbers
+    and plain arrays join the list; they can hold data, not code.
+    """
+    add_safe_globals = getattr(torch.serialization, "add_safe_globals", None)
+    if add_safe_globals is None:
+        return
+    # numpy 2 moved both; what a pickle names is the module that a function reports.
+    core: Any = getattr(np, "_core", None) or np.core
+    dtypes = {type(np.dtype(code)) for code in "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]}
+    add_safe_globals([core.multiarray.scalar, core.multiarray._reconstruct, np.ndarray, np.dtype, *dtypes])
+
+
+def use_the_new_names_of_amp() -> None:
+    """
+    "FutureWarning: `torch.cuda.amp.autocast(args...)` is deprecated", in each run and each worker.
+
+    Since 2.4 torch warns of the names that the trainer calls, also with AMP off. The trainer gets the new
+    ones.
+    """
+    if not hasattr(torch.amp, "GradScaler"):
+        return
+    amp: Any = types.SimpleNamespace(
+        autocast=lambda enabled=True: torch.amp.autocast("cuda", enabled=enabled),
+        GradScaler=functools.partial(torch.amp.GradScaler, "cuda"),
+    )
+    gradient_descent_trainer.amp = amp
+    ddp_accelerator.amp = amp
+
+
+def load_quietly() -> None:
+    """
+    "FutureWarning: You are using `torch.load` with `weights_only=False`", with torch 2.4 and 2.5.
+
+    These two announce the change of the default. AllenNLP calls `torch.load` without the argument, and its
+    users cannot change that; the message goes.
+    """
+    warnings.filterwarnings(
+        "ignore", message="You are using `torch.load` with `weights_only=False`", category=FutureWarning
+    )
+
+
+def write_tensor_caches_that_can_be_read() -> None:
+    """
+    `TensorCache`: "Weights only load failed" for what it wrote itself.
+
+    It pickles with the newest protocol, and the protected `torch.load` (torch 2.6) reads protocol 2 only,
+    which is also what `torch.save` takes by default. New entries use that; old caches have to be made anew.
+    """
+    pickle: Any = types.SimpleNamespace(**vars(file_utils.pickle))
+    pickle.HIGHEST_PROTOCOL = 2
+    file_utils.pickle = pickle
+
+
+def share_the_lock_of_spawned_loader_workers() -> None:
+    """
+    Loader with `num_workers` and `start_method: "spawn"`: "A SemLock created in a fork context is being
+    shared".
+
+    The loader makes the lock of its progress bars in the default way of starting processes, on Linux by fork,
+    whatever `start_method` says. Python ignored the mix up to 3.11.4. A lock that is made for spawned
+    processes serves forked ones too.
+    """
+    mp: Any = types.SimpleNamespace(**vars(multiprocess_data_loader.mp))
+    mp.RLock = multiprocessing.get_context("spawn").RLock
+    multiprocess_data_loader.mp = mp
+
+
+def name_wandb_runs() -> None:
+    """
+    Callback `wandb`: "module 'wandb.util' has no attribute 'generate_id'", with wandb 0.16 and newer.
+
+    The function moved. The run gets an id of the same kind from us: eight random characters.
+    """
+
+    def with_run_id(on_start: Callable) -> Callable:
+        def named_on_start(self: WandBCallback, *args: Any, **kwargs: Any) -> None:
+            if self._run_id is None:
+                self._run_id = os.urandom(4).hex()
+            on_start(self, *args, **kwargs)
+
+        return named_on_start
+
+    _replace(WandBCallback, "on_start", with_run_id)
+
+
+def keep_the_numbers_of_find_lr() -> None:
+    """
+    `allennlp find-lr` searches for minutes, then fails without matplotlib, and the numbers are lost.
+
+    The table is written first, as `lr-losses.json` with the lists `learning_rates` and `losses`; without
+    matplotlib one line says so, and the command ends well.
+    """
+
+    def with_table(save_plot: Callable) -> Callable:
+        def save_table_and_plot(learning_rates: List[float], losses: List[float], save_path: str) -> None:
+            table = os.path.splitext(save_path)[0] + ".json"
+            with open(table, "w") as table_file:
+                json.dump({"learning_rates": learning_rates, "losses": losses}, table_file)
+            try:
+                save_plot(learning_rates, losses, save_path)
+            except ModuleNotFoundError:
+                logger.warning("No plot without matplotlib; the numbers are in %s", table)
+
+        return save_table_and_plot
+
+    _replace(find_learning_rate, "_save_plot", with_table)
+
+
+def look_for_the_device_first() -> None:
+    """
+    `cuda_device: 0` on a machine without a GPU fails only after all data is read; so does AMP.
+
+    AllenNLP looks at the device when it makes the trainer. The check comes before anything is read or
+    written.
+    """
+
+    def with_device_check(create_serialization_dir: Callable) -> Callable:
+        def checked_create_serialization_dir(params: Params, *args: Any, **kwargs: Any) -> None:
+            _check_devices(params)
+            create_serialization_dir(params, *args, **kwargs)
+
+        return checked_create_serialization_dir
+
+    _replace(training_util, "create_serialization_dir", with_device_check)
+    _replace(find_learning_rate, "create_serialization_dir", with_device_check)
+
+
+def _check_devices(params: Params) -> None:
+    trainer, distributed = params.params.get("trainer") or {}, params.params.get("distributed") or {}
+    check_for_gpu(trainer.get("cuda_device", -1))
+    check_for_gpu(distributed.get("cuda_devices", -1))
+    if trainer.get("use_amp") and not torch.cuda.is_available():
+        raise ConfigurationError(
+            "`trainer.use_amp` must be false without a GPU, but is true and this machine has none; remove it."
+        )
+
+
+def write_metrics_whole() -> None:
+    """
+    A run that is killed while it writes `metrics_epoch_3.json` or `metrics.json` leaves half a file.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(dump_metrics: Callable) -> Callable:
+        def dump_metrics_whole(file_path: Any, metrics: Dict[str, Any], log: bool = False) -> None:
+            if not file_path:
+                return dump_metrics(file_path, metrics, log=log)
+            with written_whole(file_path) as partial:
+                return dump_metrics(partial, metrics, log=log)
+
+        return dump_metrics_whole
+
+    _replace(common_util, "dump_metrics", whole)
+
+
+def write_the_best_weights_whole() -> None:
+    """
+    A run that is killed while it writes `best.th` leaves half a file, and no archive can be made of it.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(save_model_state: Callable) -> Callable:
+        def save_model_state_whole(self: gradient_descent_trainer.GradientDescentTrainer, path: str) -> None:
+            with written_whole(path) as partial:
+                save_model_state(self, partial)
+
+        return save_model_state_whole
+
+    _replace(gradient_descent_trainer.GradientDescentTrainer, "_save_model_state", whole)
+
+
+def keep_moving_averages_attached() -> None:
+    """
+    `--recover` with a moving average: the averages are taken of parameters that nothing trains any more.
+
+    AllenNLP replaces the list of the model's parameters by copies from the file. Ours copies the averages,
+    and leaves the averaging attached to the model.
+    """
+
+    def in_place(load_state_dict: Callable) -> Callable:
+        def load_averages(self: MovingAverage, state_dict: Dict[str, Any]) -> None:
+            for kept, loaded in (
+                (self._shadows, state_dict["shadows"]),
+                (self._backups, state_dict["backups"]),
+            ):
+                for name, tensor in kept.items():
+                    tensor.copy_(loaded[name])
+
+        return load_averages
+
+    _replace(MovingAverage, "load_state_dict", in_place)
+
+
+def leave_character_ids_out_of_predictions() -> None:
+    """
+    `allennlp evaluate --predictions-output-file` writes 50 character ids for each token, a hundred times the
+    text.
+
+    AllenNLP writes the whole batch besides the output. The tensors `elmo_tokens` are left out.
+    """
+
+    def without_ids(serialize: Callable) -> Callable:
+        def serialize_without_ids(self: SimpleSerializer, batch: Any, *args: Any, **kwargs: Any) -> str:
+            return serialize(self, _without_character_ids(batch), *args, **kwargs)
+
+        return serialize_without_ids
+
+    _replace(SimpleSerializer, "__call__", without_ids)
+
+
+def _without_character_ids(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_character_ids(inner) for key, inner in value.items() if key != "elmo_tokens"}
+
+
+def _replace(owner: Any, name: str, cure: Callable[[Callable], Callable]) -> None:
+    """Puts `cure(original)` in the place of `owner.name`, once; signature and docstring stay as they are."""
+    original = getattr(owner, name)
+    if not hasattr(original, "cured_by_elmo_tasks"):
+        cured = functools.wraps(original)(cure(original))
+        cured.cured_by_elmo_tasks = True  # type: ignore[attr-defined]
+        setattr(owner, name, cured)
+
+
+CURES: List[Callable[[], None]] = [
+    accept_verbose_in_reduce_on_plateau,
+    allow_numpy_scalars_in_training_states,
+    use_the_new_names_of_amp,
+    load_quietly,
+    write_tensor_caches_that_can_be_read,
+    share_the_lock_of_spawned_loader_workers,
+    name_wandb_runs,
+    keep_the_numbers_of_find_lr,
+    look_for_the_device_first,
+    write_metrics_whole,
+    write_the_best_weights_whole,
+    keep_moving_averages_attached,
+    leave_character_ids_out_of_predictions,
+]

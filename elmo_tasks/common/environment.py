@@ -1,0 +1,68 @@
+"""
+The environment variables of this package, the only place that reads or sets them.
+
+jsonnet has no default for an external variable, so the defaults are supplied here, when the plugin is
+imported: AllenNLP imports plugins before a command reads its config. Precedence: `-o` over environment over
+default.
+"""
+
+import os
+from pathlib import Path
+from typing import List, NamedTuple
+
+SOURCE_CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+class Knob(NamedTuple):
+    """One environment variable that the shipped configs read."""
+
+    name: str
+    default: str
+    """A value; for a folder of the sample data, its place in the working directory or the source checkout."""
+    meaning: str
+    """One sentence for the documentation."""
+    is_folder: bool = False
+
+
+KNOBS: List[Knob] = [
+    Knob(
+        "ELMO_TASKS_MR",
+        "fixtures/mr",
+        "Folder with the movie reviews: `rt_train.txt` and `rt_val.txt`, or `rt-polarity.pos` and `.neg`.",
+        is_folder=True,
+    ),
+    Knob(
+        "ELMO_TASKS_MRPC",
+        "fixtures/mrpc",
+        "Folder with the paraphrase corpus, `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`.",
+        is_folder=True,
+    ),
+    Knob(
+        "ELMO_TASKS_BILM",
+        "fixtures/bilm",
+        "Folder with the biLM, `options.json` and `weights.hdf5`, or the name of a published one.",
+        is_folder=True,
+    ),
+    Knob(
+        "ELMO_TASKS_CACHE",
+        "",
+        "Folder that keeps the activations of a frozen biLM between runs; empty: in memory, for one run.",
+    ),
+]
+
+
+def set_defaults() -> None:
+    """Gives every knob that the environment does not set its default; what the user set stays."""
+    for knob in KNOBS:
+        os.environ.setdefault(knob.name, _sample_folder(knob.default) if knob.is_folder else knob.default)
+
+
+def _sample_folder(folder: str) -> str:
+    """
+    The folder below the working directory where it is there, else the one of the source checkout.
+
+    Without either, as in an installation without the sources, the relative path stays: the error of the
+    reader that misses it then names what the user can set.
+    """
+    in_checkout = SOURCE_CHECKOUT / folder
+    return str(in_checkout) if in_checkout.is_dir() and not Path(folder).is_dir() else folder
