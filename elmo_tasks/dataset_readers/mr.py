@@ -1,0 +1,173 @@
+"""Movie-review polarity: one sentence, one label."""
+
+from typing import Any, Dict, List, Optional
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DatasetReader, Field, Instance, Tokenizer
+from allennlp.data.fields import MetadataField, TextField
+
+from elmo_tasks.dataset_readers.data_path import DataFile, locate
+from elmo_tasks.dataset_readers.labelled_text_reader import LabelledTextReader
+from elmo_tasks.dataset_readers.labels import RawLabel
+from elmo_tasks.dataset_readers.row_formats import (
+    ColumnNames,
+    Fields,
+    JsonLines,
+    LabelledLines,
+    PlainLines,
+    RowFormat,
+    TabSeparated,
+)
+from elmo_tasks.dataset_readers.rows import Row
+from elmo_tasks.dataset_readers.splits import fold_parts
+from elmo_tasks.dataset_readers.tokenizers import AsciiWhitespaceTokenizer
+
+FILE_NAMES = ("rt-polarity.pos", "rt-polarity.neg")
+RAW_LABELS = {".pos": "1", ".neg": "0"}
+
+
+@DatasetReader.register("mr")
+class MrReader(LabelledTextReader):
+    """
+    Reads the movie-review polarity corpus and other labelled sentences. The name of a file decides how it is
+    read:
+
+    - a folder: `rt-polarity.pos` and `rt-polarity.neg` in it, as the corpus is distributed;
+    - `*.pos`, `*.neg`: a sentence a line, all with the raw label `1`, or `0`;
+    - `*.tsv`: tab-separated columns under a header, without quoting;
+    - `*.jsonl`, `*.json`: one JSON object a line;
+    - all else: `text_!_label` lines.
+
+    A label may be missing (`text_!_`, no such column, or blank); with `keep_every_row`, a line without `_!_`
+    is a text without label. Ids are `pos:17`, or `rt_train:17` for line 17 of `rt_train.txt`.
+
+    The corpus has no official parts. With `fold`, the path parts are those of a stratified k-fold
+    cross-validation: `#test` is the fold, `#dev` a share of the rest, `#train` the remainder. Without it,
+    they are `#train` and `#dev` alone.
+
+    Registered as a `DatasetReader` with name "mr".
+
+    # Parameters
+
+    tokenizer : `Tokenizer`, optional (default = `AsciiWhitespaceTokenizer()`)
+        The corpus is tokenized already.
+    fold : `int`, optional (default = `None`)
+        The fold that is tested, from 0.
+    num_folds : `int`, optional (default = `10`)
+        The number of folds.
+    sentence_column, label_column : `str`, optional (default = `"sentence"`, `"label"`)
+        The columns of `.tsv` files and the keys of `.jsonl` files.
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed
+        See `LabelledTextReader`.
+    **kwargs
+        These and those of `DatasetReader`.
+
+    # Raises
+
+    `ConfigurationError`
+        If `fold` is not one of the folds.
+
+    # Source
+
+    Pang and Lee 2005, "Seeing stars"; the ten folds as in Kim 2014, "Convolutional neural networks for
+    sentence classification".
+    """
+
+    text_fields = ("sentence",)
+
+    def __init__(
+        self,
+        tokenizer: Optional[Tokenizer] = None,
+        fold: Optional[int] = None,
+        num_folds: int = 10,
+        sentence_column: str = "sentence",
+        label_column: str = "label",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(tokenizer or AsciiWhitespaceTokenizer(), **kwargs)
+        if num_folds < 2:
+            raise ConfigurationError(f"`num_folds` must be at least 2, but is {num_folds}")
+        if fold is not None and not 0 <= fold < num_folds:
+            raise ConfigurationError(f"`fold` must be one of 0 to {num_folds - 1}, but is {fold}")
+        self._fold = fold
+        self._num_folds = num_folds
+        self._required: ColumnNames = {"sentence": (sentence_column,)}
+        self._optional: ColumnNames = {"label": (label_column,)}
+
+    def text_to_instance(  # type: ignore[override]
+        self,
+        sentence: str,
+        label: Optional[RawLabel] = None,
+        id: Optional[str] = None,
+        line: Optional[int] = None,
+        file: Optional[str] = None,
+    ) -> Instance:
+        """
+        # Parameters
+
+        sentence : `str`
+            The text. Without any token in it, it becomes `PLACEHOLDER_TOKEN`.
+        label : `Union[str, int]`, optional (default = `None`)
+            A raw label or its name.
+        id : `str`, optional (default = `None`)
+            For the metadata, as are `line`, the row's line in the file counted from 1, and `file`.
+
+        # Returns
+
+        `Instance`
+            With the fields `tokens`, `label` (if there is one) and `metadata`: a dictionary of `id`, `line`,
+            `file` and `tokens`, the words as strings.
+
+        # Raises
+
+        `ConfigurationError`
+            If the text is not a string, or the label is unknown.
+        """
+        tokens = self._tokenize(sentence)
+        metadata = {"id": id, "line": line, "file": file, "tokens": [token.text for token in tokens]}
+        fields: Dict[str, Field] = {"tokens": TextField(tokens), **self._label_fields(label)}
+        return Instance({**fields, "metadata": MetadataField(metadata)})
+
+    def _files(self, path: str) -> List[DataFile]:
+        file = locate(path)
+        if not file.local.is_dir():
+            return [file]
+        members = [file.member(name) for name in FILE_NAMES]
+        missing = [member.name for member in members if not member.local.is_file()]
+        if missing:
+            raise ConfigurationError(
+                f"{path} must hold {' and '.join(FILE_NAMES)}, but lacks {' and '.join(missing)}; "
+                "other files are named with their path"
+            )
+        return members
+
+    def _row_format(self, file: DataFile, every_row: bool) -> RowFormat:
+        if file.suffix in RAW_LABELS:
+            return PlainLines(RAW_LABELS[file.suffix])
+        if file.suffix == ".tsv":
+            return TabSeparated(self._required, self._optional)
+        if file.suffix in (".jsonl", ".json"):
+            return JsonLines(self._required, self._optional)
+        return LabelledLines(label_required=not every_row)
+
+    def _row_id(self, fields: Fields, file: DataFile, line: int) -> str:
+        return (
+            f"{file.suffix[1:]}:{line}" if file.suffix in RAW_LABELS else super()._row_id(fields, file, line)
+        )
+
+    def _check_part(self, part: Optional[str]) -> None:
+        if part == "test" and self._fold is None:
+            raise ConfigurationError(
+                "the part `#test` needs the option `fold`, since the corpus has no official test part"
+            )
+        if part is None and self._fold is not None and not self.keep_every_row:
+            self._warn(
+                f"`fold` is {self._fold}, but the data path names no part: all rows are read; "
+                "a path that ends in #train, #dev or #test gives the parts of the fold"
+            )
+
+    def _parts(self, rows: List[Row]) -> List[str]:
+        if self._fold is None:
+            return super()._parts(rows)
+        texts, labels = [row.texts[0] for row in rows], [row.label for row in rows]
+        return fold_parts(texts, labels, self._fold, self._num_folds, self._dev_share, self._split_seed)

@@ -1,0 +1,177 @@
+"""Microsoft Research Paraphrase Corpus: two sentences, one label."""
+
+from typing import Any, Dict, List, Optional, Set
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DatasetReader, Field, Instance, Tokenizer
+from allennlp.data.fields import MetadataField, TextField
+
+from elmo_tasks.dataset_readers.data_path import DataFile, locate
+from elmo_tasks.dataset_readers.labelled_text_reader import LabelledTextReader
+from elmo_tasks.dataset_readers.labels import RawLabel
+from elmo_tasks.dataset_readers.row_formats import ColumnNames, Fields, JsonLines, RowFormat, TabSeparated
+from elmo_tasks.dataset_readers.rows import Row
+from elmo_tasks.dataset_readers.text_lines import BLANKS, read_lines
+from elmo_tasks.dataset_readers.tokenizers import TreebankTokenizer
+
+
+@DatasetReader.register("mrpc")
+class MrpcReader(LabelledTextReader):
+    """
+    Reads the Microsoft Research Paraphrase Corpus and other labelled pairs of sentences:
+
+    - `*.jsonl`, `*.json`: one JSON object a line;
+    - all else: tab-separated columns under a header, without quoting, in any order. Besides the names below,
+      those of the corpus are understood: `#1 String`, `#2 String`, `Quality`, `#1 ID`, `#2 ID`. This covers
+      `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`, and GLUE's `train.tsv`, `dev.tsv` and
+      `test.tsv` (the last without label).
+
+    The id of a pair is that of its two texts, `702876-702977`, or `dev:17` for line 17 of a `dev.jsonl` that
+    has none.
+
+    The corpus has an official test file but no dev part: `#train` and `#dev` of a path are taken from one
+    file, by `dev_ids_file` if it is given, otherwise as a stratified share.
+
+    Registered as a `DatasetReader` with name "mrpc".
+
+    # Parameters
+
+    tokenizer : `Tokenizer`, optional (default = `TreebankTokenizer()`)
+        The corpus is raw text.
+    dev_ids_file : `str`, optional (default = `None`)
+        The pairs of `#dev`, such as GLUE's `mrpc_dev_ids.tsv`: two text ids a line, in any order. A path, URL
+        or archive member. Excludes `dev_share` and `split_seed`.
+    sentence1_column, sentence2_column, label_column : `str`, optional (default = `"sentence1"`,
+    `"sentence2"`, `"label"`)
+        The columns of tab-separated files and the keys of `.jsonl` files.
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed
+        See `LabelledTextReader`.
+    **kwargs
+        These and those of `DatasetReader`.
+
+    # Raises
+
+    `ConfigurationError`
+        If `dev_ids_file` and options of the share are given.
+
+    # Source
+
+    Dolan and Brockett 2005, "Automatically constructing a corpus of sentential paraphrases".
+    """
+
+    text_fields = ("sentence1", "sentence2")
+
+    def __init__(
+        self,
+        tokenizer: Optional[Tokenizer] = None,
+        dev_ids_file: Optional[str] = None,
+        sentence1_column: str = "sentence1",
+        sentence2_column: str = "sentence2",
+        label_column: str = "label",
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(tokenizer or TreebankTokenizer(), **kwargs)
+        if dev_ids_file is not None and ("dev_share" in kwargs or "split_seed" in kwargs):
+            raise ConfigurationError(
+                "`dev_ids_file` names the dev pairs, so `dev_share` and `split_seed` must be left out"
+            )
+        self._dev_ids_file = dev_ids_file
+        self._required: ColumnNames = {
+            "sentence1": (sentence1_column, "#1 String"),
+            "sentence2": (sentence2_column, "#2 String"),
+        }
+        self._optional: ColumnNames = {
+            "label": (label_column, "Quality"),
+            "id1": ("#1 ID",),
+            "id2": ("#2 ID",),
+        }
+
+    def text_to_instance(  # type: ignore[override]
+        self,
+        sentence1: str,
+        sentence2: str,
+        label: Optional[RawLabel] = None,
+        id: Optional[str] = None,
+        line: Optional[int] = None,
+        file: Optional[str] = None,
+    ) -> Instance:
+        """
+        # Parameters
+
+        sentence1, sentence2 : `str`
+            The texts. Without any token in it, a text becomes `PLACEHOLDER_TOKEN`.
+        label : `Union[str, int]`, optional (default = `None`)
+            A raw label or its name.
+        id : `str`, optional (default = `None`)
+            For the metadata, as are `line`, the row's line in the file counted from 1, and `file`.
+
+        # Returns
+
+        `Instance`
+            With the fields `sentence1`, `sentence2`, `label` (if there is one) and `metadata`: a dictionary
+            of `id`, `line`, `file`, `sentence1_tokens` and `sentence2_tokens`, the words as strings.
+
+        # Raises
+
+        `ConfigurationError`
+            If a text is not a string, or the label is unknown.
+        """
+        tokens1, tokens2 = self._tokenize(sentence1), self._tokenize(sentence2)
+        metadata = {
+            "id": id,
+            "line": line,
+            "file": file,
+            "sentence1_tokens": [token.text for token in tokens1],
+            "sentence2_tokens": [token.text for token in tokens2],
+        }
+        fields: Dict[str, Field] = {"sentence1": TextField(tokens1), "sentence2": TextField(tokens2)}
+        return Instance({**fields, **self._label_fields(label), "metadata": MetadataField(metadata)})
+
+    def _row_format(self, file: DataFile, every_row: bool) -> RowFormat:
+        if file.suffix in (".jsonl", ".json"):
+            return JsonLines(self._required, self._optional)
+        return TabSeparated(self._required, self._optional)
+
+    def _row_id(self, fields: Fields, file: DataFile, line: int) -> str:
+        if "id1" in fields and "id2" in fields:
+            return _pair_id(fields["id1"], fields["id2"])
+        return super()._row_id(fields, file, line)
+
+    def _check_part(self, part: Optional[str]) -> None:
+        if part == "test":
+            raise ConfigurationError(
+                "the part must be `#train` or `#dev`, but is `#test`; the test part is a file of its own, "
+                "msr_paraphrase_test.txt"
+            )
+
+    def _parts(self, rows: List[Row]) -> List[str]:
+        if self._dev_ids_file is None:
+            return super()._parts(rows)
+        dev_ids = self._read_dev_ids(self._dev_ids_file, rows)
+        return ["dev" if row.id in dev_ids else "train" for row in rows]
+
+    def _read_dev_ids(self, path: str, rows: List[Row]) -> Set[str]:
+        """The ids of rows that the file lists, in the order in which the rows have them."""
+        ids = {row.id for row in rows}
+        expected = "two text ids"
+        dev_ids: Set[str] = set()
+        file = locate(path)
+        for number, line in enumerate(read_lines(file, None, expected, self._warn), start=1):
+            pair = line.split()
+            if not pair:
+                continue
+            if len(pair) != 2:
+                raise ConfigurationError(f"{path}, line {number}: must be {expected}, but is {line!r}")
+            found = ids & {_pair_id(*pair), _pair_id(*reversed(pair))}
+            if not found:
+                raise ConfigurationError(
+                    f"{path}, line {number}: must name a pair of {rows[0].file}, "
+                    f"but it has no {_pair_id(*pair)}; "
+                    "the dev ids belong to the full training file of the corpus"
+                )
+            dev_ids |= found
+        return dev_ids
+
+
+def _pair_id(id1: Any, id2: Any) -> str:
+    return f"{str(id1).strip(BLANKS)}-{str(id2).strip(BLANKS)}"
