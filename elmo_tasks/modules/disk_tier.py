@@ -49,8 +49,8 @@ class DiskTier:
     @property
     def num_free_bytes(self) -> int:
         """Bytes that may still be written; 0 once a warning has said that writing has ended."""
-        environment = self._environment() if self._is_writable else None
-        if environment is None:
+        environment = self._environment()
+        if environment is None or not self._is_writable:
             return 0
         num_used_bytes = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
         return max(0, self._max_bytes - num_used_bytes)
@@ -84,8 +84,8 @@ class DiskTier:
         payloads : `Dict[bytes, numpy.ndarray]`
             uint8 arrays.
         """
-        environment = self._environment() if self._is_writable else None
-        if environment is None:
+        environment = self._environment()
+        if environment is None or not self._is_writable:
             return
         try:
             with _begin(environment, write=True) as transaction:

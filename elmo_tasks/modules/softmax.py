@@ -2,11 +2,12 @@
 
 import logging
 import math
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from allennlp.common import Registrable
 from allennlp.common.checks import ConfigurationError
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import embedding, linear
 
 logger = logging.getLogger(__name__)
@@ -140,6 +141,7 @@ class SampledSoftmax(FullSoftmax):
     def forward(self, vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if not (self.training and self.samples_in_training):
             return super().forward(vectors, targets)
+        vectors = vectors.to(self.weight.dtype)
         sampled, num_tries = draw_log_uniform(self.num_words, self.num_samples)
         sampled = sampled.to(targets.device)
         # One look-up for both, so that the gradient of the table is built once.
@@ -151,21 +153,62 @@ class SampledSoftmax(FullSoftmax):
         target_biases, sampled_biases = biases.split([len(targets), len(sampled)])
         # (num_predictions,)
         target_logits = (vectors * target_weights).sum(dim=1) + target_biases
-        # (num_predictions, num_samples)
-        sampled_logits = linear(vectors, sampled_weights, sampled_biases)
         # A target among the samples must not compete with itself.
         place = torch.full((self.num_words,), -1, device=targets.device)
         place[sampled] = torch.arange(len(sampled), device=targets.device)
         places = place[targets]
         (hits,) = (places >= 0).nonzero(as_tuple=True)
-        sampled_logits = sampled_logits.index_put((hits, places[hits]), vectors.new_tensor(-math.inf))
-        return torch.logaddexp(target_logits, sampled_logits.logsumexp(dim=1)) - target_logits
+        return _SampledLoss.apply(
+            vectors, sampled_weights, sampled_biases, target_logits, hits, places[hits]
+        )
 
     def _log_expected_count(self, ids: torch.Tensor, num_tries: int) -> torch.Tensor:
         """The log of the chance that `num_tries` draws hold the word, for each id."""
         ids = ids.to(self.weight.dtype)
         probability = torch.log1p(1 / (ids + 1)) / math.log(self.num_words + 1)
         return torch.log(-torch.expm1(num_tries * torch.log1p(-probability)))
+
+
+class _SampledLoss(torch.autograd.Function):
+    """
+    `log(exp(target_logit) + sum of exp(sampled_logits)) - target_logit` of each prediction, where
+    `sampled_logits = vectors @ weights.T + biases`, and minus infinity at `(hit_rows, hit_columns)`.
+
+    The table of logits is by far the largest tensor of a language model's training: this writes it once, in place, and
+    reads it only in products, where autograd would keep and pass over several copies.
+    """
+
+    @staticmethod
+    def forward(  # type: ignore[override]
+        ctx: Any,
+        vectors: torch.Tensor,
+        weights: torch.Tensor,
+        biases: torch.Tensor,
+        target_logits: torch.Tensor,
+        hit_rows: torch.Tensor,
+        hit_columns: torch.Tensor,
+    ) -> torch.Tensor:
+        # (num_predictions, num_samples)
+        table = torch.addmm(biases, vectors, weights.t())
+        table[hit_rows, hit_columns] = -math.inf
+        # (num_predictions,)
+        largest = torch.maximum(table.amax(dim=1), target_logits)
+        table.sub_(largest.unsqueeze(1)).exp_()
+        target = torch.exp(target_logits - largest)
+        total = table.sum(dim=1) + target
+        ctx.save_for_backward(vectors, weights, table, target, total)
+        return total.log() + largest - target_logits
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:  # type: ignore[override]
+        vectors, weights, table, target, total = ctx.saved_tensors
+        # (num_predictions, 1)
+        scale = (grad / total).unsqueeze(1)
+        # The last column is the gradient of the biases: (num_samples, input_dim + 1)
+        by_sample = table.t() @ torch.cat([vectors * scale, scale], dim=1)
+        grad_vectors = (table @ weights).mul_(scale)
+        return grad_vectors, by_sample[:, :-1], by_sample[:, -1], target * scale.squeeze(1) - grad, None, None
 
 
 @Softmax.register("adaptive")

@@ -70,7 +70,7 @@ def test_normalized_weights_that_are_no_distribution_are_refused(weights):
 
 @pytest.mark.parametrize("normalized", [True, False])
 def test_wrong_length_names_the_expected_one(normalized):
-    with pytest.raises(ConfigurationError, match="length 3.*length 2"):
+    with pytest.raises(ConfigurationError, match=r"length 3.*length 2"):
         ScalarLayerMix(NUM_LAYERS, DIM, initial=[0.5, 0.5], normalized=normalized)
 
 
@@ -105,7 +105,9 @@ def test_extreme_parameters_under_autocast_stay_close_to_float32(dtype, layer_no
         torch.testing.assert_close(expected, layers[1])
 
 
-@pytest.mark.parametrize("config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}])
+@pytest.mark.parametrize(
+    "config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}]
+)
 def test_layer_norm_of_a_token_ignores_the_other_tokens(config):
     mix = mix_of({**config, "layer_norm": True})
     layers = random_layers()
@@ -127,7 +129,7 @@ def test_single_layer_is_that_layer_and_has_no_parameters(layer, index):
     layers = random_layers()
     assert torch.equal(mix(layers), layers[index])
     assert list(mix.parameters()) == []
-    assert [value for value in mix.get_metrics().values()] == [float(i == index) for i in range(NUM_LAYERS)]
+    assert list(mix.get_metrics().values()) == [float(i == index) for i in range(NUM_LAYERS)]
 
 
 @pytest.mark.parametrize("layer", [3, -4])
@@ -177,11 +179,15 @@ def test_token_dependent_mix_reports_the_mean_weights_since_the_last_reset():
     scores = torch.cat([scorer(layer) for scorer, layer in zip(mix.scorers, layers)], dim=-1)
     expected = scores.softmax(dim=-1).mean(dim=0)
     for number in range(NUM_LAYERS):
-        assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(expected[number].item(), abs=1e-6)
+        assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(
+            expected[number].item(), abs=1e-6
+        )
     assert set(mix.get_metrics()) == {"scalar_mix_gamma"}
 
 
-@pytest.mark.parametrize("config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}])
+@pytest.mark.parametrize(
+    "config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}]
+)
 def test_no_tokens_give_no_vectors(config):
     assert mix_of(config)(random_layers(0)).shape == (0, DIM)
 
