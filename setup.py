@@ -1,4 +1,4 @@
-"""Packaging of `elmo_tasks`. The README's section "Install" explains why AllenNLP itself is not in the list for new Pythons."""
+"""Packaging of `elmo_tasks`. The README, section "Install", says why AllenNLP is not in the list for new Pythons."""
 
 import re
 from pathlib import Path
