@@ -1,0 +1,27 @@
+"""The classifiers, and the parts that they are made of."""
+
+from elmo_tasks.models.class_weights import ClassWeights
+from elmo_tasks.models.classification_metrics import ClassificationMetrics
+from elmo_tasks.models.classifier import Classifier
+from elmo_tasks.models.label_scorer import LabelScorer
+from elmo_tasks.models.pair_classifier import PairClassifier
+from elmo_tasks.models.pooling import MaxPooling, Pooling
+from elmo_tasks.models.prediction_rows import PredictionRows, PredictionRowsEvaluator
+from elmo_tasks.models.sentence_classifier import SentenceClassifier
+from elmo_tasks.models.sentence_encoder import SentenceEncoder
+from elmo_tasks.models.word_alignment import WordAlignment
+
+__all__ = [
+    "ClassWeights",
+    "ClassificationMetrics",
+    "Classifier",
+    "LabelScorer",
+    "MaxPooling",
+    "PairClassifier",
+    "Pooling",
+    "PredictionRows",
+    "PredictionRowsEvaluator",
+    "SentenceClassifier",
+    "SentenceEncoder",
+    "WordAlignment",
+]

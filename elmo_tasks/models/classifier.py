@@ -1,0 +1,143 @@
+"""What the classifiers share: labels, loss, metrics and readable output."""
+
+from typing import Any, Dict, List, Optional, Tuple, Union
+
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import Vocabulary
+from allennlp.models import Model
+
+from elmo_tasks.common.protocols import ReportsMetrics
+from elmo_tasks.models.class_weights import ClassWeights
+from elmo_tasks.models.classification_metrics import ClassificationMetrics
+
+LABEL_NAMESPACE = "labels"
+
+
+class Classifier(Model):
+    """
+    The labels, what they weigh, and how well they are found. A subclass says in `forward` what goes in and
+    how it is scored, and hands the scores to `judge`.
+
+    # Parameters
+
+    vocab : `Vocabulary`
+        Its namespace "labels" holds the label names.
+    positive_label : `Union[str, int]`, optional (default = `None`)
+        The name of the label for the metrics `precision`, `recall`, `f1` and `positive_share`.
+    class_weights : `Union[str, Dict[str, float]]`, optional (default = `None`)
+        What each label weighs in the loss, by name; or `"balanced"`, from the counts of the training part.
+    **kwargs
+        For `Model`.
+
+    # Raises
+
+    `ConfigurationError`
+        If the vocabulary has fewer than two labels; if `positive_label` is none of them; if `class_weights`
+        does not name exactly them.
+    """
+
+    # Keys of the metadata that hold words for the readable output.
+    tokens_keys: Tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        vocab: Vocabulary,
+        positive_label: Optional[Union[str, int]] = None,
+        class_weights: Optional[Union[str, Dict[str, float]]] = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(vocab, **kwargs)
+        names_by_index = vocab.get_index_to_token_vocabulary(LABEL_NAMESPACE)
+        self.label_names: List[str] = [names_by_index[index] for index in sorted(names_by_index)]
+        if len(self.label_names) < 2:
+            raise ConfigurationError(
+                f"A classifier needs at least two labels, but the vocabulary has {self.label_names}. "
+                "Does the training file hold labels?"
+            )
+        self.class_weights = None if class_weights is None else ClassWeights(self.label_names, class_weights)
+        self._metrics = ClassificationMetrics(self.label_names, None if positive_label is None else str(positive_label))
+
+    def judge(
+        self,
+        logits: torch.Tensor,
+        label: Optional[torch.Tensor],
+        metadata: Optional[List[Dict[str, Any]]],
+    ) -> Dict[str, Any]:
+        """
+        # Parameters
+
+        logits : `torch.Tensor`
+            Scores before the softmax, float32 `(batch_size, num_labels)`.
+        label : `torch.Tensor`, optional
+            Indices of the true labels, int64 `(batch_size,)`.
+        metadata : `List[Dict[str, Any]]`, optional
+            One per row.
+
+        # Returns
+
+        `Dict[str, Any]`
+            What `forward` returns: `logits` and `label_probabilities`, both float32 `(batch_size,
+            num_labels)`; with labels also `loss` [nats] and `gold_label`, the indices given; with metadata
+            the ids and the words.
+        """
+        probabilities = logits.softmax(dim=-1)
+        output: Dict[str, Any] = {"logits": logits, "label_probabilities": probabilities}
+        for key in ("id", *self.tokens_keys):
+            if metadata is not None and all(key in row for row in metadata):
+                output[key] = [row[key] for row in metadata]
+        if label is not None:
+            weights = None if self.class_weights is None else self.class_weights()
+            output["loss"] = torch.nn.functional.cross_entropy(logits, label, weight=weights)
+            output["gold_label"] = label
+            self._metrics(probabilities, label)
+        return output
+
+    def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
+        """
+        # Parameters
+
+        output_dict : `Dict[str, Any]`
+            What `forward` returned.
+
+        # Returns
+
+        `Dict[str, Any]`
+            For each row: `id`, `label` (the most probable one), `label_probabilities` by name, `gold_label`
+            (if it was given), and the words. The loss of the batch stays, if there is one; there are no other
+            tensors.
+        """
+        probabilities = output_dict["label_probabilities"].tolist()
+        best = output_dict["label_probabilities"].argmax(dim=-1).tolist()
+        readable: Dict[str, Any] = {}
+        if "id" in output_dict:
+            readable["id"] = output_dict["id"]
+        readable["label"] = [self.label_names[i] for i in best]
+        readable["label_probabilities"] = [dict(zip(self.label_names, row)) for row in probabilities]
+        if "gold_label" in output_dict:
+            readable["gold_label"] = [self.label_names[i] for i in output_dict["gold_label"].tolist()]
+        for key in (*self.tokens_keys, "loss"):
+            if key in output_dict:
+                readable[key] = output_dict[key]
+        return readable
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """
+        # Parameters
+
+        reset : `bool`, optional (default = `False`)
+            Start to count anew. After an evaluation, this warns if every row got the same label.
+
+        # Returns
+
+        `Dict[str, float]`
+            `accuracy`; `precision`, `recall`, `f1` and `positive_share` of the positive label; and what the
+            modules inside report about themselves, such as the weights of a layer mix.
+        """
+        if reset and not self.training:
+            self._metrics.warn_if_constant()
+        metrics = self._metrics.get_metric(reset)
+        for module in self.modules():
+            if module is not self and isinstance(module, ReportsMetrics):
+                metrics.update(module.get_metrics(reset))
+        return metrics

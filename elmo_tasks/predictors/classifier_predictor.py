@@ -1,0 +1,134 @@
+"""From JSON or a data file to one readable prediction per row."""
+
+import json
+from typing import Any, Dict, List, Tuple
+
+from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import JsonDict, sanitize
+from allennlp.data import DatasetReader, Instance
+from allennlp.data.fields import LabelField
+from allennlp.models import Model
+from allennlp.predictors import Predictor
+
+from elmo_tasks.models.classifier import LABEL_NAMESPACE
+
+BYTE_ORDER_MARK = "\ufeff"
+
+
+class ClassifierPredictor(Predictor):
+    """
+    Each line of input is a JSON object with one text or several; of other keys, `id` is handed on, and all
+    others are ignored, among them `label`: it is not needed, and with or without it the prediction is the
+    same. With `allennlp predict --use-dataset-reader` the input is a data file of the reader instead.
+
+    For every row comes one line of output, in their order: `id` (null if there was none), `label`,
+    `label_probabilities` by name, and the words. A blank text is no error; it is classified like any other,
+    as the reader makes tokens of it.
+
+    The prediction of a row depends neither on the other rows nor on `--batch-size`, up to rounding, if the
+    embedder keeps no state. AllenNLP's `elmo_token_embedder` does: with it, each row starts where the row at
+    the same place of the batch before ended.
+
+    # Parameters
+
+    model : `Model`
+    dataset_reader : `DatasetReader`
+        Makes instances of texts or files; its `keep_every_row` is set.
+    frozen : `bool`, optional (default = `True`)
+        Whether the model is put into evaluation mode.
+    """
+
+    # The keys of the texts, in the order of the arguments of the reader's `text_to_instance`.
+    text_keys: Tuple[str, ...] = ()
+
+    def __init__(self, model: Model, dataset_reader: DatasetReader, frozen: bool = True) -> None:
+        super().__init__(model, dataset_reader, frozen)
+        # In training, blank rows are left out and malformed ones are errors; outputs must line up with
+        # inputs.
+        dataset_reader.keep_every_row = True  # type: ignore[attr-defined]
+        self._num_lines = 0
+
+    def load_line(self, line: str) -> JsonDict:
+        """
+        # Parameters
+
+        line : `str`
+            The next line of input that is not blank.
+
+        # Returns
+
+        `JsonDict`
+            The object that stands in it.
+
+        # Raises
+
+        `ConfigurationError`
+            If the line is no JSON object with the texts as strings.
+        """
+        self._num_lines += 1
+        where = f"line {self._num_lines} of the input (blank lines not counted)"
+        try:
+            inputs = json.loads(line.lstrip(BYTE_ORDER_MARK))
+        except json.JSONDecodeError:
+            raise ConfigurationError(
+                f"{where} must be {self._accepted()}, but is {_shortened(line)}. "
+                "For a data file as the reader knows it, pass --use-dataset-reader."
+            ) from None
+        self._check(inputs, where)
+        return inputs
+
+    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
+        self._check(json_dict, "the input")
+        texts = [json_dict[key] for key in self.text_keys]
+        known = {"id": str(json_dict["id"])} if json_dict.get("id") is not None else {}
+        return self._dataset_reader.text_to_instance(*texts, **known)
+
+    def _check(self, inputs: Any, where: str) -> None:
+        if not isinstance(inputs, dict):
+            raise ConfigurationError(f"{where} must be {self._accepted()}, but is {_shortened(inputs)}.")
+        for key in self.text_keys:
+            if key not in inputs:
+                raise ConfigurationError(
+                    f"{where} must be {self._accepted()}, but has no {key!r}; it has the keys {list(inputs)}."
+                )
+            if not isinstance(inputs[key], str):
+                raise ConfigurationError(f"{key!r} must be a string, but is {_shortened(inputs[key])} in {where}.")
+
+    def _accepted(self) -> str:
+        texts = ", ".join(f'"{key}": "..."' for key in self.text_keys)
+        return f'a JSON object {{{texts}}} with an optional "id" and "label"'
+
+    def predict_instance(self, instance: Instance) -> JsonDict:
+        """The prediction for an instance of the reader, whether it has a label or not."""
+        return self.predict_batch_instance([instance])[0]
+
+    def predict_batch_instance(self, instances: List[Instance]) -> List[JsonDict]:
+        """The predictions for instances of the reader, in their order, whether they have labels or not."""
+        unlabelled = [_without_label(instance) for instance in instances]
+        for instance in unlabelled:
+            self._dataset_reader.apply_token_indexers(instance)
+        outputs = self._model.forward_on_instances(unlabelled)
+        # `sanitize` writes the string "None" where JSON has null.
+        return [{name: None if value is None else sanitize(value) for name, value in row.items()} for row in outputs]
+
+    def predictions_to_labeled_instances(self, instance: Instance, outputs: Dict[str, Any]) -> List[Instance]:
+        """
+        For AllenNLP's interpreters, which ask for the gradient of what the model predicts.
+
+        # Returns
+
+        `List[Instance]`
+            The one instance, with the predicted label.
+        """
+        labelled = instance.duplicate()
+        labelled.add_field("label", LabelField(outputs["label"], LABEL_NAMESPACE), self._model.vocab)
+        return [labelled]
+
+
+def _without_label(instance: Instance) -> Instance:
+    return Instance({name: field for name, field in instance.fields.items() if name != "label"})
+
+
+def _shortened(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
