@@ -158,9 +158,7 @@ class SampledSoftmax(FullSoftmax):
         place[sampled] = torch.arange(len(sampled), device=targets.device)
         places = place[targets]
         (hits,) = (places >= 0).nonzero(as_tuple=True)
-        return _SampledLoss.apply(
-            vectors, sampled_weights, sampled_biases, target_logits, hits, places[hits]
-        )
+        return _SampledLoss.apply(vectors, sampled_weights, sampled_biases, target_logits, hits, places[hits])
 
     def _log_expected_count(self, ids: torch.Tensor, num_tries: int) -> torch.Tensor:
         """The log of the chance that `num_tries` draws hold the word, for each id."""
@@ -245,9 +243,7 @@ class AdaptiveSoftmax(Softmax):
             raise ConfigurationError(
                 f"`cutoffs` must rise between 0 and the {num_words} words of the vocabulary, but are {cutoffs}"
             )
-        self.adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(
-            input_dim, num_words, cutoffs, div_value=div_value
-        )
+        self.adaptive = torch.nn.AdaptiveLogSoftmaxWithLoss(input_dim, num_words, cutoffs, div_value=div_value)
 
     def forward(self, vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         # (num_predictions,)
