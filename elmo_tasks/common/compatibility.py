@@ -109,16 +109,15 @@ def use_the_new_names_of_amp() -> None:
     ddp_accelerator.amp = amp
 
 
-def load_quietly() -> None:
+def hide_announcements_to_developers() -> None:
     """
-    "FutureWarning: You are using `torch.load` with `weights_only=False`", with torch 2.4 and 2.5.
+    "FutureWarning: You are using `torch.load` with `weights_only=False`", with torch 2.4 and 2.5, and "UserWarning:
+    TypedStorage is deprecated", since torch 2.0.
 
-    These two announce the change of the default. AllenNLP calls `torch.load` without the argument, and its
-    users cannot change that; the message goes.
+    Both are about calls in AllenNLP, that its users cannot change; the messages go.
     """
-    warnings.filterwarnings(
-        "ignore", message="You are using `torch.load` with `weights_only=False`", category=FutureWarning
-    )
+    for message in ("You are using `torch.load` with `weights_only=False`", "TypedStorage is deprecated"):
+        warnings.filterwarnings("ignore", message=message)
 
 
 def write_tensor_caches_that_can_be_read() -> None:
@@ -139,8 +138,8 @@ def share_the_lock_of_spawned_loader_workers() -> None:
     shared".
 
     The loader makes the lock of its progress bars in the default way of starting processes, on Linux by fork,
-    whatever `start_method` says. Python ignored the mix up to 3.11.4. A lock that is made for spawned
-    processes serves forked ones too.
+    whatever `start_method` says; Pythons before 3.11.5 fail with a FileNotFoundError in the worker instead. A
+    lock that is made for spawned processes serves forked ones too.
     """
     mp: Any = types.SimpleNamespace(**vars(multiprocess_data_loader.mp))
     mp.RLock = multiprocessing.get_context("spawn").RLock
@@ -311,7 +310,7 @@ CURES: List[Callable[[], None]] = [
     accept_verbose_in_reduce_on_plateau,
     allow_numpy_scalars_in_training_states,
     use_the_new_names_of_amp,
-    load_quietly,
+    hide_announcements_to_developers,
     write_tensor_caches_that_can_be_read,
     share_the_lock_of_spawned_loader_workers,
     name_wandb_runs,

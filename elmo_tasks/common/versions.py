@@ -23,9 +23,7 @@ class WrongPair(NamedTuple):
 # ends there with AllenNLP's own ImportError; the sentence here is for programs that import `elmo_tasks`
 # themselves.
 WRONG_PAIRS: List[WrongPair] = [
-    WrongPair(
-        "numpy", (2,), "torch", (2, 3), "torch below 2.3 is built for numpy 1", "pip install 'numpy<2'"
-    ),
+    WrongPair("numpy", (2,), "torch", (2, 3), "torch below 2.3 is built for numpy 1", "pip install 'numpy<2'"),
     WrongPair(
         "transformers",
         (4, 50),

@@ -1,0 +1,129 @@
+"""The house keeps its plan: what is where, what is registered, and how a registered class must be written."""
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+import typing
+from pathlib import Path
+
+import pytest
+from allennlp.commands import Subcommand  # also all that AllenNLP itself registers
+from allennlp.common.registrable import Registrable
+
+import elmo_tasks
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "elmo_tasks"
+
+# Everything that a config or the command line can name.
+REGISTERED = {
+    "Checkpointer": {"atomic"},
+    "TrainerCallback": {"preflight", "resumption"},
+}
+
+# Tests that are about more than one module.
+TEST_FOLDERS_OF_THEIR_OWN = {"integration", "parity", "benchmarks"}
+
+
+def registered():
+    """(base class, name, class, constructor) of everything that this package registered."""
+    for base, entries in Registrable._registry.items():
+        for name, (registered_class, constructor) in entries.items():
+            if registered_class.__module__.split(".")[0] == "elmo_tasks":
+                yield base, name, registered_class, constructor or "__init__"
+
+
+def names_of(entries):
+    names = {}
+    for base, name, *_ in entries:
+        names.setdefault(base.__name__, set()).add(name)
+    return names
+
+
+def each_registered_class():
+    return pytest.mark.parametrize(
+        ("base", "name", "registered_class", "constructor"),
+        [pytest.param(*entry, id=f"{entry[0].__name__}-{entry[1]}") for entry in registered()],
+    )
+
+
+def test_every_module_has_its_test():
+    modules = {path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.py") if path.stem != "__init__"}
+    tests = {
+        path.relative_to(ROOT / "tests").with_name(path.stem[: -len("_test")])
+        for folder in (ROOT / "tests").iterdir()
+        if folder.is_dir() and folder.name not in TEST_FOLDERS_OF_THEIR_OWN
+        for path in folder.rglob("*_test.py")
+    }
+    assert sorted(map(str, modules - tests)) == [], "modules without a test"
+    assert sorted(map(str, tests - modules)) == [], "tests without a module"
+
+
+def test_registered_names_are_those_of_the_list():
+    assert names_of(registered()) == REGISTERED
+
+
+@pytest.mark.slow
+def test_one_import_registers_everything():
+    program = """
+import json, elmo_tasks
+from allennlp.common.registrable import Registrable
+print(json.dumps({
+    base.__name__: sorted(n for n, (c, _) in entries.items() if c.__module__.split(".")[0] == "elmo_tasks")
+    for base, entries in Registrable._registry.items()
+}))
+"""
+    output = subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True).stdout
+    found = {base: set(names) for base, names in json.loads(output.splitlines()[-1]).items() if names}
+    assert found == REGISTERED
+
+
+@each_registered_class()
+def test_annotations_of_a_registered_constructor_are_ones_that_allennlp_can_read(
+    base, name, registered_class, constructor
+):
+    """AllenNLP hands the raw dict of the config to a parameter whose annotation is a string or `X | None`."""
+    for parameter in inspect.signature(getattr(registered_class, constructor)).parameters.values():
+        for annotation in parts_of(parameter.annotation):
+            where = f"{registered_class.__name__}.{constructor}, parameter {parameter.name}"
+            assert not isinstance(annotation, (str, typing.ForwardRef)), f"{where}: a string"
+            assert type(annotation).__name__ != "UnionType", f"{where}: write typing.Union or typing.Optional"
+
+
+def parts_of(annotation):
+    yield annotation
+    for part in typing.get_args(annotation):
+        yield from parts_of(part)
+
+
+@each_registered_class()
+def test_docstring_of_a_registered_class_says_its_name(base, name, registered_class, constructor):
+    if not issubclass(registered_class, Subcommand):  # its help text is on the command line
+        text = " ".join((registered_class.__doc__ or "").split())
+        assert f"Registered as a `{base.__name__}` with name" in text or f"Registered as an `{base.__name__}`" in text
+        assert f'"{name}"' in text
+
+
+def test_no_module_turns_its_annotations_into_strings():
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                assert "annotations" not in {alias.name for alias in node.names}, path
+
+
+def test_every_public_class_and_function_has_a_docstring():
+    missing = []
+    for path in PACKAGE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        nodes = [tree, *(node for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef)))]
+        for node in nodes:
+            name = getattr(node, "name", "module")
+            if not name.startswith("_") and ast.get_docstring(node) is None:
+                missing.append(f"{path.relative_to(ROOT)}: {name}")
+    assert missing == []
+
+
+def test_version_is_the_one_that_setup_reads():
+    assert f'__version__ = "{elmo_tasks.__version__}"' in (PACKAGE / "__init__.py").read_text()

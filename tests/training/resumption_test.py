@@ -1,0 +1,82 @@
+import json
+
+import pytest
+import torch
+from allennlp.training.callbacks import TrainerCallback
+
+OPTIONS = {"num_epochs": 4, "optimizer": {"type": "adam", "lr": 0.05}}
+TIMES = ("duration", "memory_MB")
+
+
+class Killed(BaseException):
+    pass
+
+
+class KillCallback(TrainerCallback):
+    """Ends a run in a given batch of a given epoch, both counted from 0 and 1 as the trainer does."""
+
+    def __init__(self, epoch, batch):
+        super().__init__(None)
+        self.at = epoch, batch
+
+    def on_batch(self, trainer, *args, is_training=False, **kwargs):
+        epoch, batch = args[3], args[4]
+        if is_training and (epoch, batch) == self.at:
+            raise Killed
+
+
+def comparable(metrics):
+    return {name: value for name, value in metrics.items() if not name.endswith(TIMES)}
+
+
+def killed_and_resumed(make_trainer, directory, epoch, batch, **options):
+    killed = make_trainer(serialization_dir=directory, **options)
+    killed._callbacks.append(KillCallback(epoch, batch))
+    with pytest.raises(Killed):
+        killed.train()
+    resumed = make_trainer(serialization_dir=directory, **options)
+    return resumed, resumed.train()
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one(make_trainer, tmp_path):
+    whole = make_trainer(serialization_dir=tmp_path / "whole", **OPTIONS)
+    metrics = whole.train()
+    resumed, resumed_metrics = killed_and_resumed(make_trainer, tmp_path / "killed", 2, 3, **OPTIONS)
+    assert comparable(resumed_metrics) == comparable(metrics)
+    assert metrics["epoch"] == 3
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(resumed.model.state_dict()[name], value), name
+
+
+def test_without_the_random_state_dropout_would_make_it_another_run(make_trainer, tmp_path):
+    """The comparison above can fail: this is what it finds without our callback."""
+    whole = make_trainer(serialization_dir=tmp_path / "whole", enable_default_callbacks=False, **OPTIONS)
+    metrics = whole.train()
+    _, resumed_metrics = killed_and_resumed(
+        make_trainer, tmp_path / "killed", 2, 3, enable_default_callbacks=False, **OPTIONS
+    )
+    assert resumed_metrics.keys() == metrics.keys()
+    assert resumed_metrics["validation_loss"] != metrics["validation_loss"]
+
+
+def test_training_loss_of_an_epoch_resumed_in_its_middle_counts_all_batches(make_trainer, tmp_path):
+    options = {**OPTIONS, "checkpointer": {"type": "atomic", "save_every_num_batches": 1}}
+    metrics = make_trainer(serialization_dir=tmp_path / "whole", **options).train()
+    # Batch 3 of 4 in the last epoch, batch 2 is saved.
+    _, resumed_metrics = killed_and_resumed(make_trainer, tmp_path / "killed", 3, 3, **options)
+    assert resumed_metrics["training_loss"] == pytest.approx(metrics["training_loss"], rel=1e-6)
+    assert resumed_metrics["validation_loss"] == metrics["validation_loss"]
+    of_the_epoch = json.loads((tmp_path / "killed/metrics_epoch_3.json").read_text())
+    assert of_the_epoch["training_loss"] == resumed_metrics["training_loss"]
+
+
+def test_sums_of_a_resumed_epoch_are_not_added_to_the_next_one(make_trainer, tmp_path):
+    options = {**OPTIONS, "checkpointer": {"type": "atomic", "save_every_num_batches": 1}}
+    metrics = make_trainer(serialization_dir=tmp_path / "whole", **options).train()
+    _, resumed_metrics = killed_and_resumed(make_trainer, tmp_path / "killed", 2, 3, **options)
+    assert resumed_metrics["training_loss"] == metrics["training_loss"]
+
+
+def test_checkpoint_of_a_run_without_the_plugin_can_be_continued(make_trainer, tmp_path):
+    make_trainer(num_epochs=1, enable_default_callbacks=False).train()
+    assert make_trainer(num_epochs=2).train()["epoch"] == 1
