@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Set, Tuple
 
 import torch.distributed as dist
 from allennlp.common.checks import ConfigurationError
@@ -60,8 +60,8 @@ class LabelledTextReader(DatasetReader):
         The share of the rows that `#dev` holds, taken from each class alike.
     split_seed : `int`, optional (default = `0`)
         Another seed gives other parts. See `splits` for what membership depends on.
-    **kwargs
-        For `DatasetReader`: `max_instances`, `serialization_dir`.
+    max_instances : `int`, optional (default = `None`)
+        Stops after this many instances.
 
     # Raises
 
@@ -84,6 +84,7 @@ class LabelledTextReader(DatasetReader):
     def __init__(
         self,
         tokenizer: Tokenizer,
+        *,
         token_indexers: Optional[Dict[str, TokenIndexer]] = None,
         label_names: Optional[Dict[str, str]] = None,
         max_tokens: Optional[int] = None,
@@ -91,9 +92,9 @@ class LabelledTextReader(DatasetReader):
         encoding: Optional[str] = None,
         dev_share: float = 0.1,
         split_seed: int = 0,
-        **kwargs: Any,
+        max_instances: Optional[int] = None,
     ) -> None:
-        super().__init__(manual_distributed_sharding=True, manual_multiprocess_sharding=True, **kwargs)
+        super().__init__(max_instances, manual_distributed_sharding=True, manual_multiprocess_sharding=True)
         if max_tokens is not None and max_tokens < 1:
             raise ConfigurationError(f"`max_tokens` must be at least 1, but is {max_tokens}")
         if not 0 < dev_share < 1:

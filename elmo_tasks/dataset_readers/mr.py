@@ -1,9 +1,9 @@
 """Movie-review polarity: one sentence, one label."""
 
-from typing import Any, Dict, List, Optional
+from typing import Dict, List, Optional
 
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DatasetReader, Field, Instance, Tokenizer
+from allennlp.data import DatasetReader, Field, Instance, TokenIndexer, Tokenizer
 from allennlp.data.fields import MetadataField, TextField
 
 from elmo_tasks.dataset_readers.data_path import DataFile, locate
@@ -51,16 +51,14 @@ class MrReader(LabelledTextReader):
 
     tokenizer : `Tokenizer`, optional (default = `AsciiWhitespaceTokenizer()`)
         The corpus is tokenized already.
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed, max_instances
+        See `LabelledTextReader`.
     fold : `int`, optional (default = `None`)
         The fold that is tested, from 0.
     num_folds : `int`, optional (default = `10`)
         The number of folds.
     sentence_column, label_column : `str`, optional (default = `"sentence"`, `"label"`)
         The columns of `.tsv` files and the keys of `.jsonl` files.
-    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed
-        See `LabelledTextReader`.
-    **kwargs
-        These and those of `DatasetReader`.
 
     # Raises
 
@@ -78,13 +76,30 @@ class MrReader(LabelledTextReader):
     def __init__(
         self,
         tokenizer: Optional[Tokenizer] = None,
+        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
+        label_names: Optional[Dict[str, str]] = None,
+        max_tokens: Optional[int] = None,
+        lowercase_elmo: bool = False,
+        encoding: Optional[str] = None,
+        dev_share: float = 0.1,
+        split_seed: int = 0,
         fold: Optional[int] = None,
         num_folds: int = 10,
         sentence_column: str = "sentence",
         label_column: str = "label",
-        **kwargs: Any,
+        max_instances: Optional[int] = None,
     ) -> None:
-        super().__init__(tokenizer or AsciiWhitespaceTokenizer(), **kwargs)
+        super().__init__(
+            tokenizer or AsciiWhitespaceTokenizer(),
+            token_indexers=token_indexers,
+            label_names=label_names,
+            max_tokens=max_tokens,
+            lowercase_elmo=lowercase_elmo,
+            encoding=encoding,
+            dev_share=dev_share,
+            split_seed=split_seed,
+            max_instances=max_instances,
+        )
         if num_folds < 2:
             raise ConfigurationError(f"`num_folds` must be at least 2, but is {num_folds}")
         if fold is not None and not 0 <= fold < num_folds:
@@ -151,9 +166,9 @@ class MrReader(LabelledTextReader):
         return LabelledLines(label_required=not every_row)
 
     def _row_id(self, fields: Fields, file: DataFile, line: int) -> str:
-        return (
-            f"{file.suffix[1:]}:{line}" if file.suffix in RAW_LABELS else super()._row_id(fields, file, line)
-        )
+        if file.suffix in RAW_LABELS:
+            return f"{file.suffix[1:]}:{line}"
+        return super()._row_id(fields, file, line)
 
     def _check_part(self, part: Optional[str]) -> None:
         if part == "test" and self._fold is None:

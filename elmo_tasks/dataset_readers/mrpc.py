@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Set
 
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DatasetReader, Field, Instance, Tokenizer
+from allennlp.data import DatasetReader, Field, Instance, TokenIndexer, Tokenizer
 from allennlp.data.fields import MetadataField, TextField
 
 from elmo_tasks.dataset_readers.data_path import DataFile, locate
@@ -21,13 +21,14 @@ class MrpcReader(LabelledTextReader):
     Reads the Microsoft Research Paraphrase Corpus and other labelled pairs of sentences:
 
     - `*.jsonl`, `*.json`: one JSON object a line;
-    - all else: tab-separated columns under a header, without quoting, in any order. Besides the names below,
-      those of the corpus are understood: `#1 String`, `#2 String`, `Quality`, `#1 ID`, `#2 ID`. This covers
-      `msr_paraphrase_train.txt` and `msr_paraphrase_test.txt`, and GLUE's `train.tsv`, `dev.tsv` and
-      `test.tsv` (the last without label).
+    - all else: tab-separated columns under a header, without quoting, in any order.
 
-    The id of a pair is that of its two texts, `702876-702977`, or `dev:17` for line 17 of a `dev.jsonl` that
-    has none.
+    Besides the column names given by the options, those of the corpus are understood: `#1 String`, `#2
+    String`, `Quality`, `#1 ID`, `#2 ID`. This covers `msr_paraphrase_train.txt` and
+    `msr_paraphrase_test.txt`, and GLUE's `train.tsv`, `dev.tsv` and `test.tsv` (the last without label).
+
+    The id of a pair joins those of its two texts, `702876-702977`; these may also stand in columns `id1` and
+    `id2`. A pair without them is named by file and line, `dev:17`.
 
     The corpus has an official test file but no dev part: `#train` and `#dev` of a path are taken from one
     file, by `dev_ids_file` if it is given, otherwise as a stratified share.
@@ -38,16 +39,19 @@ class MrpcReader(LabelledTextReader):
 
     tokenizer : `Tokenizer`, optional (default = `TreebankTokenizer()`)
         The corpus is raw text.
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, max_instances
+        See `LabelledTextReader`.
+    dev_share : `float`, optional (default = `0.1`)
+        The share of the rows that `#dev` holds, taken from each class alike.
+    split_seed : `int`, optional (default = `0`)
+        Another seed gives another share.
     dev_ids_file : `str`, optional (default = `None`)
         The pairs of `#dev`, such as GLUE's `mrpc_dev_ids.tsv`: two text ids a line, in any order. A path, URL
-        or archive member. Excludes `dev_share` and `split_seed`.
-    sentence1_column, sentence2_column, label_column : `str`, optional (default = `"sentence1"`,
-    `"sentence2"`, `"label"`)
-        The columns of tab-separated files and the keys of `.jsonl` files.
-    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed
-        See `LabelledTextReader`.
-    **kwargs
-        These and those of `DatasetReader`.
+        or archive member. `dev_share` and `split_seed` must then be left out.
+    sentence1_column, sentence2_column : `str`, optional (default = `"sentence1"`, `"sentence2"`)
+        The columns of the texts in tab-separated files, and their keys in `.jsonl` files.
+    label_column : `str`, optional (default = `"label"`)
+        The same for the label.
 
     # Raises
 
@@ -64,14 +68,31 @@ class MrpcReader(LabelledTextReader):
     def __init__(
         self,
         tokenizer: Optional[Tokenizer] = None,
+        token_indexers: Optional[Dict[str, TokenIndexer]] = None,
+        label_names: Optional[Dict[str, str]] = None,
+        max_tokens: Optional[int] = None,
+        lowercase_elmo: bool = False,
+        encoding: Optional[str] = None,
+        dev_share: Optional[float] = None,
+        split_seed: Optional[int] = None,
         dev_ids_file: Optional[str] = None,
         sentence1_column: str = "sentence1",
         sentence2_column: str = "sentence2",
         label_column: str = "label",
-        **kwargs: Any,
+        max_instances: Optional[int] = None,
     ) -> None:
-        super().__init__(tokenizer or TreebankTokenizer(), **kwargs)
-        if dev_ids_file is not None and ("dev_share" in kwargs or "split_seed" in kwargs):
+        super().__init__(
+            tokenizer or TreebankTokenizer(),
+            token_indexers=token_indexers,
+            label_names=label_names,
+            max_tokens=max_tokens,
+            lowercase_elmo=lowercase_elmo,
+            encoding=encoding,
+            dev_share=0.1 if dev_share is None else dev_share,
+            split_seed=split_seed or 0,
+            max_instances=max_instances,
+        )
+        if dev_ids_file is not None and (dev_share is not None or split_seed is not None):
             raise ConfigurationError(
                 "`dev_ids_file` names the dev pairs, so `dev_share` and `split_seed` must be left out"
             )
@@ -82,8 +103,8 @@ class MrpcReader(LabelledTextReader):
         }
         self._optional: ColumnNames = {
             "label": (label_column, "Quality"),
-            "id1": ("#1 ID",),
-            "id2": ("#2 ID",),
+            "id1": ("id1", "#1 ID"),
+            "id2": ("id2", "#2 ID"),
         }
 
     def text_to_instance(  # type: ignore[override]
@@ -151,7 +172,7 @@ class MrpcReader(LabelledTextReader):
         return ["dev" if row.id in dev_ids else "train" for row in rows]
 
     def _read_dev_ids(self, path: str, rows: List[Row]) -> Set[str]:
-        """The ids of rows that the file lists, in the order in which the rows have them."""
+        """The ids of the rows that the file lists, whichever text it names first."""
         ids = {row.id for row in rows}
         expected = "two text ids"
         dev_ids: Set[str] = set()

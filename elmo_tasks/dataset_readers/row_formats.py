@@ -163,9 +163,7 @@ class JsonLines:
             if present is not None:
                 fields[field] = values[present]
             elif field in self._required:
-                raise ConfigurationError(
-                    f"must be {self.expected}, but has {_quoted(values, ', ') or 'no keys'}"
-                )
+                raise ConfigurationError(f"must be {self.expected}, but has {_quoted(values, ', ') or 'no keys'}")
         return fields
 
 

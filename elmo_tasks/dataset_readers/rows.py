@@ -99,15 +99,11 @@ class RowParser:
                 rows.append(self._blank_row(file, number))
 
         if not rows:
-            raise ConfigurationError(
-                f"{file.given} must hold rows, but holds none: {_count(num_blank, 'blank line')}"
-            )
+            raise ConfigurationError(f"{file.given} must hold rows, but holds none: {_count(num_blank, 'blank line')}")
         if malformed:
             if len(malformed) + num_blank == len(rows):
                 raise ConfigurationError(malformed[0])
-            self._warn(
-                f"read {_count(len(malformed), 'malformed row')} as blank; the first is {malformed[0]}"
-            )
+            self._warn(f"read {_count(len(malformed), 'malformed row')} as blank; the first is {malformed[0]}")
         if num_blank and not self._every_row:
             self._warn(f"{file.given}: skipped {_count(num_blank, 'blank line')}")
         return rows

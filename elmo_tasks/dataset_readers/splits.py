@@ -9,9 +9,7 @@ import hashlib
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 
-def dev_share_parts(
-    texts: Sequence[str], labels: Sequence[Optional[str]], dev_share: float, seed: int
-) -> List[str]:
+def dev_share_parts(texts: Sequence[str], labels: Sequence[Optional[str]], dev_share: float, seed: int) -> List[str]:
     """
     Keeps a stratified share of the rows for development.
 
@@ -76,9 +74,7 @@ def fold_parts(
     return parts
 
 
-def _assign_folds(
-    texts: Sequence[str], labels: Sequence[Optional[str]], num_folds: int, salt: str
-) -> List[int]:
+def _assign_folds(texts: Sequence[str], labels: Sequence[Optional[str]], num_folds: int, salt: str) -> List[int]:
     folds = [0] * len(texts)
     num_placed = 0
     for members in _classes_in_hash_order(texts, labels, salt):
@@ -102,9 +98,7 @@ def _choose_share(texts: Sequence[str], labels: Sequence[Optional[str]], share: 
     return chosen
 
 
-def _classes_in_hash_order(
-    texts: Sequence[str], labels: Sequence[Optional[str]], salt: str
-) -> Iterator[List[int]]:
+def _classes_in_hash_order(texts: Sequence[str], labels: Sequence[Optional[str]], salt: str) -> Iterator[List[int]]:
     hashes = [hashlib.sha256(f"{salt}\n{text}".encode("utf-8", "surrogatepass")).digest() for text in texts]
     members: Dict[str, List[int]] = {}
     for index, label in enumerate(labels):

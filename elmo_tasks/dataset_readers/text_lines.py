@@ -12,6 +12,7 @@ from elmo_tasks.dataset_readers.data_path import DataFile
 # text.
 BLANKS = " \t\n\r\f\v"
 
+_COMPRESSED = (b"PK\x03\x04", b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _MARKUP = re.compile(rb"\s*<(!doctype|html|\?xml)", re.IGNORECASE)
 # The five bytes that Windows-1252 leaves undefined, as `surrogateescape` marks them, and the character of the
 # same number.
@@ -73,12 +74,16 @@ def read_lines(file: DataFile, encoding: Optional[str], expected: str, warn: War
     # Raises
 
     `ConfigurationError`
-        If the file cannot be decoded, or is a web page.
+        If the file cannot be decoded, is compressed, or is a web page.
     """
     data = file.local.read_bytes()
     if data.startswith(codecs.BOM_UTF8) and encoding in (None, "utf-8"):
         data = data[len(codecs.BOM_UTF8) :]
         encoding = "utf-8"
+    if data.startswith(_COMPRESSED):
+        raise ConfigurationError(
+            f"{file.given} must be a text file, but is compressed; `archive.zip!file` names a file in an archive"
+        )
     if _MARKUP.match(data):
         found = data.lstrip()[:60].decode("ascii", errors="replace")
         raise ConfigurationError(
