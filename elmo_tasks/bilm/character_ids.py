@@ -68,9 +68,7 @@ def encode_sentences(
     """
     for sentence in sentences:
         if isinstance(sentence, str):
-            raise ValueError(
-                f"a sentence must be a list of tokens, but is the string {sentence!r}; split it first"
-            )
+            raise ValueError(f"a sentence must be a list of tokens, but is the string {sentence!r}; split it first")
     num_tokens = max((len(sentence) for sentence in sentences), default=0)
     # (batch_size, num_tokens, max_characters_per_token)
     character_ids = torch.zeros(len(sentences), num_tokens, max_characters_per_token, dtype=torch.int64)

@@ -71,9 +71,7 @@ class BiLmOptions:
         if self.activation not in ACTIVATIONS:
             problems.append(f"`activation` must be one of {ACTIVATIONS}, but is {self.activation!r}")
         if not self.filters or any(width < 1 or count < 1 for width, count in self.filters):
-            problems.append(
-                f"`filters` must be pairs of a width and a number, all at least 1, but is {self.filters}"
-            )
+            problems.append(f"`filters` must be pairs of a width and a number, all at least 1, but is {self.filters}")
         # A row holds at least the marks of a word's begin and end and one character between them.
         shortest = max([3] + [width for width, _ in self.filters])
         if self.max_characters_per_token < shortest:
@@ -120,9 +118,7 @@ class BiLmOptions:
             try:
                 options = json.load(options_file)
             except json.JSONDecodeError as error:
-                raise ValueError(
-                    f"{path} must be the options.json of a biLM, but is not JSON: {error}"
-                ) from error
+                raise ValueError(f"{path} must be the options.json of a biLM, but is not JSON: {error}") from error
         try:
             return cls.from_dict(options)
         except ValueError as error:
@@ -236,7 +232,5 @@ def _get_filters(options: Dict[str, Any]) -> Tuple[Tuple[int, int], ...]:
     filters: List[Any] = _get(options, "char_cnn.filters", list)
     for pair in filters:
         if not (isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)):
-            raise ValueError(
-                f"`char_cnn.filters` must hold pairs of a width and a number, but holds {pair!r}"
-            )
+            raise ValueError(f"`char_cnn.filters` must hold pairs of a width and a number, but holds {pair!r}")
     return tuple((width, count) for width, count in filters)

@@ -1,0 +1,130 @@
+"""
+Products of many inputs with one weight, the weight brought once into the layout and precision that multiply fastest.
+
+An LSTM multiplies the same weight at every step with only as many rows as the batch has sentences. An ordinary matrix
+product then spends up to half its time arranging the weight, each time anew. oneDNN, which torch is built with,
+arranges it once: on a processor with AVX-512, 32 to 128 rows multiply 1.5 to 1.8 times as fast.
+"""
+
+from typing import Any, Callable, ContextManager, Generic, Optional, Sequence, Tuple, TypeVar
+
+import torch
+
+# oneDNN's packed products became complete with torch 2.1; before, and for other types and devices, torch's own serve.
+_TORCH_CAN_PACK = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 1)
+
+
+class Product:
+    """
+    A function of inputs: `inputs @ weight.T`.
+
+    It does not see later changes of the weight, and no gradient flows through it.
+
+    # Parameters
+
+    weight : `torch.Tensor`
+        `(output_dim, input_dim)`, or with leading dimensions, for a batch of products.
+    bias : `Optional[torch.Tensor]`, optional (default = `None`)
+        `(output_dim,)`, with the same leading dimensions.
+    dtype : `Optional[torch.dtype]`, optional (default = the weight's)
+        Inputs and weight are rounded to it, sums are kept in float32, and the result is rounded to it.
+    """
+
+    def __init__(
+        self, weight: torch.Tensor, bias: Optional[torch.Tensor] = None, dtype: Optional[torch.dtype] = None
+    ) -> None:
+        self.dtype = weight.dtype if dtype is None else dtype
+        self.output_dim = weight.size(-2)
+        weight = weight.detach().to(self.dtype)
+        self._bias = None if bias is None else bias.detach().to(self.dtype)
+        self._is_packed = _can_pack(weight)
+        if self._is_packed:
+            self._weight = torch.ops.mkldnn._reorder_linear_weight(weight)
+        else:
+            # (input_dim, output_dim)
+            self._weight = weight.transpose(-1, -2)
+            if self._bias is not None:
+                # (1, output_dim)
+                self._bias = self._bias.unsqueeze(-2)
+
+    def __call__(self, inputs: torch.Tensor, addend: Optional[torch.Tensor] = None) -> torch.Tensor:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            `(num_rows, input_dim)`, with the weight's leading dimensions.
+        addend : `Optional[torch.Tensor]`, optional (default = `None`)
+            `(num_rows, output_dim)` of `dtype`, added to the product. A product with a bias takes none.
+
+        # Returns
+
+        `torch.Tensor`
+            `(num_rows, output_dim)` of `dtype`, fresh memory.
+        """
+        inputs = inputs.to(self.dtype)
+        if self._is_packed:
+            multiply = torch.ops.mkldnn._linear_pointwise
+            result: torch.Tensor = (
+                multiply(inputs, self._weight, self._bias, "none", [], "")
+                if addend is None
+                else multiply(inputs, addend, self._weight, self._bias, "add")
+            )
+            return result
+        addend = self._bias if addend is None else addend
+        if addend is None:
+            return torch.matmul(inputs, self._weight)
+        add_product = torch.addmm if inputs.dim() == 2 else torch.baddbmm
+        return add_product(addend, inputs, self._weight)
+
+
+Made = TypeVar("Made")
+
+
+class ProductCache(Generic[Made]):
+    """
+    Keeps the products of a module with its frozen weights between calls, at the price of a second copy of them.
+
+    Weights that may be trained get new products each time: they can change without a trace (a moving average's write
+    to `.data`). Copies and pickles of the cache are empty.
+    """
+
+    def __init__(self) -> None:
+        self._key: Any = None
+        self._made: Optional[Made] = None
+
+    def get(self, weights: Sequence[torch.Tensor], dtype: torch.dtype, make: Callable[[], Made]) -> Made:
+        """
+        # Parameters
+
+        weights : `Sequence[torch.Tensor]`
+            All that `make` reads.
+        dtype : `torch.dtype`
+            That of the products.
+        make : `Callable[[], Made]`
+            Makes the products; called where none are kept, or the kept ones are of other weights or another type.
+        """
+        if any(weight.requires_grad for weight in weights):
+            self._key, self._made = None, None
+            return make()
+        key = (dtype, [(weight.data_ptr(), weight._version, weight.dtype, weight.device) for weight in weights])
+        if self._made is None or self._key != key:
+            self._key, self._made = key, make()
+        return self._made
+
+    def __reduce__(self) -> Tuple[Any, ...]:
+        return ProductCache, ()
+
+
+def without_autocast(device: torch.device) -> ContextManager[None]:
+    """A context in which autocast, if it is on, does not touch the products."""
+    return torch.autocast(device.type, enabled=False)
+
+
+def _can_pack(weight: torch.Tensor) -> bool:
+    if not (_TORCH_CAN_PACK and torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled):
+        return False
+    if weight.device.type != "cpu" or weight.dim() != 2 or 0 in weight.shape:
+        return False
+    if weight.dtype == torch.bfloat16:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    return weight.dtype == torch.float32
