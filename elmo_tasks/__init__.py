@@ -16,6 +16,6 @@ from elmo_tasks.common import compatibility, environment  # noqa: E402
 environment.set_defaults()
 compatibility.apply()
 
-from elmo_tasks import training  # noqa: E402, F401
+from elmo_tasks import commands, dataset_readers, models, modules, predictors, training  # noqa: E402, F401
 
 __version__ = "0.1.0"

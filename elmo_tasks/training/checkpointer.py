@@ -117,9 +117,7 @@ class AtomicCheckpointer(Checkpointer):
             Model and training state of the newest pair that can be read, or None if there is no pair.
         """
         if self._is_primary:
-            for partial in glob.glob(
-                os.path.join(glob.escape(self._serialization_dir), "*" + PARTIAL_SUFFIX)
-            ):
+            for partial in glob.glob(os.path.join(glob.escape(self._serialization_dir), "*" + PARTIAL_SUFFIX)):
                 os.remove(partial)
         newest_first = sorted(self._find_all_checkpoints(), reverse=True)
         errors: Dict[str, Exception] = {}
@@ -159,9 +157,7 @@ class AtomicCheckpointer(Checkpointer):
         # the tracker's last word may be about an earlier one.
         is_of_validated_epoch = tracker["epoch_number"] in (0, epochs_completed)
         is_between_epochs = epochs_completed > 0 and trainer_state["batches_in_epoch_completed"] == 0
-        if self.state_is_sharded or not (
-            tracker["is_best_so_far"] and is_between_epochs and is_of_validated_epoch
-        ):
+        if self.state_is_sharded or not (tracker["is_best_so_far"] and is_between_epochs and is_of_validated_epoch):
             return checkpoint
         path = os.path.join(self._serialization_dir, "best.th")
         if self._is_primary:
@@ -173,9 +169,7 @@ class AtomicCheckpointer(Checkpointer):
 
 def _named_as_in(model_state: Dict[str, Any], averages: Dict[str, Any]) -> Dict[str, Any]:
     """In distributed training the averages carry the prefix of the wrapped model."""
-    return {
-        name if name in model_state else name[len("module.") :]: average for name, average in averages.items()
-    }
+    return {name if name in model_state else name[len("module.") :]: average for name, average in averages.items()}
 
 
 def _first_line(error: Exception) -> str:

@@ -24,9 +24,7 @@ def install() -> None:
         return
 
     @functools.wraps(search)
-    def prepared_search(
-        trainer: gradient_descent_trainer.GradientDescentTrainer, *args: Any, **kwargs: Any
-    ) -> Any:
+    def prepared_search(trainer: gradient_descent_trainer.GradientDescentTrainer, *args: Any, **kwargs: Any) -> Any:
         prepare_for_training(trainer.model, trainer.data_loader, None)
         return search(trainer, *args, **kwargs)
 

@@ -46,9 +46,7 @@ class FrozenParameters:
         `Dict[str, Any]`
             The model state without the parameters that the file holds.
         """
-        frozen = {
-            name: p for name, p in model.named_parameters() if not p.requires_grad and name in model_state
-        }
+        frozen = {name: p for name, p in model.named_parameters() if not p.requires_grad and name in model_state}
         if self._written is None:
             self._written = self._find_or_write(frozen)
         return {

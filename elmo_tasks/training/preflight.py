@@ -126,9 +126,7 @@ def check_parameter_regexes(trainer: GradientDescentTrainer, config: Dict[str, A
     strict = any(type(module).__module__.split(".")[0] == "elmo_tasks" for module in trainer.model.modules())
     for regexes, options in groups or []:
         freezes = options.get("requires_grad") is False
-        _check_regexes(
-            "trainer.optimizer.parameter_groups", regexes, names if freezes else trained, names, strict
-        )
+        _check_regexes("trainer.optimizer.parameter_groups", regexes, names if freezes else trained, names, strict)
     _check_regexes("trainer.no_grad", trainer_config.get("no_grad") or [], names, names, strict)
 
 
@@ -143,21 +141,15 @@ def _check_regexes(where: str, regexes: List[str], wanted: List[str], names: Lis
         cure = "remove the group, or train them"
     else:
         found = "no parameter"
-        cure = (
-            f"the names most like it are {', '.join(difflib.get_close_matches(regex, names, n=5, cutoff=0))}"
-        )
-    raise ConfigurationError(
-        f"Each regex of `{where}` must match a parameter, but '{regex}' matches {found}; {cure}."
-    )
+        cure = f"the names most like it are {', '.join(difflib.get_close_matches(regex, names, n=5, cutoff=0))}"
+    raise ConfigurationError(f"Each regex of `{where}` must match a parameter, but '{regex}' matches {found}; {cure}.")
 
 
 def _matches(regex: str, names: List[str]) -> List[str]:
     return [name for name in names if re.search(regex, name)]
 
 
-def prepare_for_training(
-    model: Model, data_loader: DataLoader, validation_data_loader: Optional[DataLoader]
-) -> None:
+def prepare_for_training(model: Model, data_loader: DataLoader, validation_data_loader: Optional[DataLoader]) -> None:
     """
     Calls `prepare_for_training` of every module that has it (`elmo_tasks.common.protocols`), and leaves the
     random states as they were, whatever reading the data does to them.

@@ -81,9 +81,7 @@ class ResumptionCallback(TrainerCallback):
             for name in LOSSES:
                 if "training_" + name in metrics:
                     # This is the trainer's own dictionary, which becomes `metrics.json`.
-                    metrics["training_" + name] += (
-                        self._sums_before[name] / trainer._batches_in_epoch_completed
-                    )
+                    metrics["training_" + name] += self._sums_before[name] / trainer._batches_in_epoch_completed
             if is_primary and self.serialization_dir:
                 path = os.path.join(self.serialization_dir, f"metrics_epoch_{epoch}.json")
                 common_util.dump_metrics(path, metrics)
