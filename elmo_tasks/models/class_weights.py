@@ -1,6 +1,5 @@
 """How much each label counts in the loss."""
 
-import logging
 import math
 from collections import Counter
 from typing import Dict, Iterator, List, Sequence, Union
@@ -12,8 +11,6 @@ from allennlp.data.fields import LabelField
 from allennlp.nn.util import dist_reduce_sum
 
 from elmo_tasks.common.protocols import InstanceSource
-
-logger = logging.getLogger(__name__)
 
 BALANCED = "balanced"
 
@@ -45,7 +42,7 @@ class ClassWeights(torch.nn.Module):
         super().__init__()
         self._label_names = list(label_names)
         self._balanced = weights == BALANCED
-        self._checked = not self._balanced
+        self._known = not self._balanced
         if self._balanced:
             # Not a number until the rows are counted, or until the weights come out of an archive.
             values = [math.nan] * len(self._label_names)
@@ -95,17 +92,22 @@ class ClassWeights(torch.nn.Module):
         # Returns
 
         `torch.Tensor`
-            Float `(num_labels,)`. Balanced weights that nobody counted (`allennlp find-lr` starts no training
-            run) are all 1, with a warning.
+            Float `(num_labels,)`
+
+        # Raises
+
+        `ConfigurationError`
+            If the weights are to be balanced, but neither counted nor loaded.
         """
-        if not self._checked:
-            self._checked = True
+        if not self._known:
             if self.weights.isnan().any():
-                logger.warning(
-                    "class_weights is '%s', but no training run has counted the labels: all weigh the same.",
-                    BALANCED,
+                raise ConfigurationError(
+                    f"class_weights '{BALANCED}' needs the labels to be counted before the first loss, but nobody has: "
+                    "a training run does it unless `enable_default_callbacks` is false; else call "
+                    "`prepare_for_training`."
                 )
-                self.weights.fill_(1.0)
+            # Looked at once only: it makes a GPU wait.
+            self._known = True
         return self.weights
 
 
