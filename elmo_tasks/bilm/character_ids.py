@@ -18,6 +18,8 @@ END_WORD_ID = 260
 # Fills the rest of a token's row. Not the padding of a sentence: that is a row of zeros.
 PADDING_CHARACTER_ID = 261
 
+_MULTIPLIER = 6364136223846793005
+
 BEGIN_SENTENCE_TOKEN = "<S>"
 END_SENTENCE_TOKEN = "</S>"
 
@@ -121,6 +123,31 @@ def add_boundaries(character_ids: torch.Tensor) -> Tuple[torch.Tensor, torch.Ten
         END_SENTENCE_TOKEN, character_ids
     )
     return with_boundaries, lengths + 2
+
+
+def distinct_words(tokens: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+    """
+    # Parameters
+
+    tokens : `torch.Tensor`
+        int64 `(num_tokens, max_characters_per_token)`
+
+    # Returns
+
+    `Tuple[torch.Tensor, torch.Tensor]`
+        The different tokens, int64 `(num_words, max_characters_per_token)`, in any order, and which of them each token
+        is, int64 `(num_tokens,)`.
+    """
+    # One number for each token is sorted several times faster than the rows themselves. The multipliers are the powers
+    # of an odd number modulo 2**64, which two different rows hardly ever bring to the same sum; if so, rows are sorted.
+    multipliers = torch.full_like(tokens[0], _MULTIPLIER).cumprod(dim=0)
+    numbers, word_of_token = (tokens * multipliers).sum(dim=1).unique(return_inverse=True)
+    some_token_of_word = torch.empty_like(numbers)
+    some_token_of_word[word_of_token] = torch.arange(len(tokens), device=tokens.device)
+    words = tokens[some_token_of_word]
+    if not torch.equal(words[word_of_token], tokens):
+        words, word_of_token = tokens.unique(dim=0, return_inverse=True)
+    return words, word_of_token
 
 
 def _row_of(token: str, like: torch.Tensor) -> torch.Tensor:

@@ -13,7 +13,7 @@ from torch import nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from elmo_tasks.bilm.products import Product, ProductCache, without_autocast
+from elmo_tasks.bilm.products import FrozenCache, Product, wants_gradient, without_autocast
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
 tanh_backward = torch.ops.aten.tanh_backward
@@ -89,7 +89,7 @@ class ClippedLstm(nn.Module):
         forget_offset[2] = 1.0
         self.forget_offset: torch.Tensor
         self.register_buffer("forget_offset", forget_offset.view(-1), persistent=False)
-        self._products: ProductCache[List[_Products]] = ProductCache()
+        self._products: FrozenCache[List[_Products]] = FrozenCache()
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -147,7 +147,7 @@ class ClippedLstm(nn.Module):
 
         clips = _Clips(self.cell_clip, self.projection_clip)
         results: List[Tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-        if torch.is_grad_enabled() and any(t.requires_grad for t in (inputs, *parameters, *state)):
+        if wants_gradient(inputs, *parameters, *state):
             if rows is not None:
                 inputs = _take_rows(inputs, rows)
             for direction in directions:

@@ -80,12 +80,12 @@ class Product:
 Made = TypeVar("Made")
 
 
-class ProductCache(Generic[Made]):
+class FrozenCache(Generic[Made]):
     """
-    Keeps the products of a module with its frozen weights between calls, at the price of a second copy of them.
+    Keeps what a module has made out of its frozen weights, at the price of memory.
 
-    Weights that may be trained get new products each time: they can change without a trace (a moving average's write
-    to `.data`). Copies and pickles of the cache are empty.
+    What comes of weights that may be trained is made anew each time: they can change without a trace (a moving
+    average's write to `.data`). Copies and pickles of the cache are empty.
     """
 
     def __init__(self) -> None:
@@ -99,9 +99,9 @@ class ProductCache(Generic[Made]):
         weights : `Sequence[torch.Tensor]`
             All that `make` reads.
         dtype : `torch.dtype`
-            That of the products.
+            Of what is made.
         make : `Callable[[], Made]`
-            Makes the products; called where none are kept, or the kept ones are of other weights or another type.
+            Called where nothing is kept, or it was made of other weights or in another type.
         """
         if any(weight.requires_grad for weight in weights):
             self._key, self._made = None, None
@@ -112,7 +112,46 @@ class ProductCache(Generic[Made]):
         return self._made
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return ProductCache, ()
+        return FrozenCache, ()
+
+
+class Linear(torch.nn.Linear):
+    """
+    torch's linear layer, which multiplies through a `Product` where no gradient is wanted.
+
+    # Parameters
+
+    input_dim, output_dim : `int`
+    """
+
+    def __init__(self, input_dim: int, output_dim: int) -> None:
+        super().__init__(input_dim, output_dim)
+        self._product: FrozenCache[Product] = FrozenCache()
+
+    def forward(self, inputs: torch.Tensor, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+        """
+        # Parameters
+
+        inputs : `torch.Tensor`
+            `(num_rows, input_dim)`
+        dtype : `Optional[torch.dtype]`, optional (default = the weight's)
+            Of the product, where no gradient is wanted.
+
+        # Returns
+
+        `torch.Tensor`
+            `(num_rows, output_dim)`, of the inputs' type.
+        """
+        if wants_gradient(inputs, self.weight, self.bias):
+            return super().forward(inputs)
+        dtype = self.weight.dtype if dtype is None else dtype
+        product = self._product.get((self.weight, self.bias), dtype, lambda: Product(self.weight, self.bias, dtype))
+        return product(inputs).to(inputs.dtype)
+
+
+def wants_gradient(*tensors: torch.Tensor) -> bool:
+    """Whether autograd would record an operation on these."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def without_autocast(device: torch.device) -> ContextManager[None]:
