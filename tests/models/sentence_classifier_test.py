@@ -1,15 +1,18 @@
+import json
 import math
 
 import pytest
 import torch
+from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.data.token_indexers import ELMoTokenCharactersIndexer, SingleIdTokenIndexer
-from allennlp.models import BasicClassifier, Model
+from allennlp.models import BasicClassifier, Model, load_archive
 from allennlp.modules import FeedForward, Seq2SeqEncoder
 from allennlp.modules.seq2vec_encoders import BagOfEmbeddingsEncoder, CnnEncoder, LstmSeq2VecEncoder
 
+import elmo_tasks.dataset_readers  # noqa: F401  registers the reader
 from elmo_tasks.models.pooling import MaxPooling
 from elmo_tasks.models.sentence_classifier import SentenceClassifier
 
@@ -203,3 +206,32 @@ def test_balanced_class_weights_are_built_from_a_config(toy):
 def test_wrong_option_is_an_error_when_the_model_is_built(toy, options, sentence):
     with pytest.raises(ConfigurationError, match=sentence):
         built(toy, **options)
+
+
+def test_archive_gives_the_scores_of_the_trained_model(tmp_path):
+    texts = ["a warm film", "no end in sight", "funny and warm", "dull", "a small gift"]
+    data = tmp_path / "rows.txt"
+    data.write_text("".join(f"{text}_!_{label}\n" for text, label in zip(texts, "10101")))
+    config = {
+        "dataset_reader": {"type": "mr", "token_indexers": {"words": {"type": "single_id"}}},
+        "train_data_path": str(data),
+        "validation_data_path": str(data),
+        "model": {
+            "type": "elmo_sentence_classifier",
+            "text_field_embedder": {"token_embedders": {"words": {"type": "embedding", "embedding_dim": 8}}},
+            "positive_label": "1",
+            "class_weights": "balanced",
+        },
+        "data_loader": {"batch_size": 2},
+        "trainer": {"num_epochs": 8, "optimizer": {"type": "adam", "lr": 0.2}, "validation_metric": "+f1"},
+    }
+    trained = train_model(Params(config), str(tmp_path / "run"))
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["best_validation_f1"] == 1.0
+    archive = load_archive(tmp_path / "run" / "model.tar.gz")
+    # 5 rows, 2 labels: 5 / (2 * 3) and 5 / (2 * 2)
+    assert archive.model.class_weights().tolist() == pytest.approx([5 / 6, 5 / 4])
+    instances = [archive.dataset_reader.text_to_instance(text) for text in texts]
+    for instance in instances:
+        archive.dataset_reader.apply_token_indexers(instance)
+    assert archive.model.forward_on_instances(instances) == trained.eval().forward_on_instances(instances)

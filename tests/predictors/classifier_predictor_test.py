@@ -178,6 +178,7 @@ def test_evaluate_writes_the_lines_of_predict_with_the_true_label(archive, allen
     assert [close(line) for line in evaluated] == predicted
 
 
+@pytest.mark.filterwarnings("ignore:Using a? ?non-full backward hook")
 def test_saliency_of_what_the_model_predicts(archive, predictor):
     saliency = SimpleGradient(predictor).saliency_interpret_from_json(archive.inputs[0])["instance_1"]
     assert len(saliency) == len(archive.inputs[0])

@@ -8,7 +8,9 @@ from allennlp.commands import main
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 
-import elmo_tasks  # noqa: F401  registers the readers and models that the configs name
+# They register what the configs name.
+import elmo_tasks.dataset_readers
+import elmo_tasks.predictors  # noqa: F401
 
 INDEXERS = {"words": {"type": "single_id"}}
 EMBEDDER = {"token_embedders": {"words": {"type": "embedding", "embedding_dim": 8}}}
@@ -82,6 +84,8 @@ def allennlp(monkeypatch, tmp_path):
         flag = {"predict": "--output-file", "evaluate": "--predictions-output-file"}[command]
         arguments = ["allennlp", command, str(archive), str(input_file), flag, str(output), *flags]
         monkeypatch.setattr("sys.argv", arguments)
+        # This package is imported already, and allennlp-models takes seconds.
+        monkeypatch.setattr("allennlp.commands.import_plugins", lambda: None)
         main()
         return [json.loads(line) for line in output.read_text().splitlines()]
 
