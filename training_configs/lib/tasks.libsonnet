@@ -19,7 +19,7 @@ local env = import 'env.libsonnet';
     dev: env.mrpc + '/msr_paraphrase_train.txt#dev',
     test: env.mrpc + '/msr_paraphrase_test.txt',
     text_fields: ['sentence1', 'sentence2'],
-    model: { type: 'elmo_pair_classifier', positive_label: '1' },
+    model: { type: 'elmo_pair_classifier', positive_label: '1', symmetric: true },
     validation_metric: '+accuracy',
   },
 }
