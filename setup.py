@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import find_packages, setup
 
 HERE = Path(__file__).parent
-VERSION = re.search(r'^__version__ = "(.+)"', (HERE / "elmo_tasks/__init__.py").read_text(), re.M).group(1)
+VERSION = re.search(r'^VERSION = "(.+)"', (HERE / "elmo_tasks/common/version.py").read_text(), re.M).group(1)
 
 # AllenNLP 2.10.1 forbids in its metadata what its code runs on (torch >= 1.13, Python >= 3.11, ...), and pip cannot
 # override another package's bounds. So for Python 3.11 and newer we require what AllenNLP imports, and one

@@ -17,5 +17,4 @@ environment.set_defaults()
 compatibility.apply()
 
 from elmo_tasks import commands, dataset_readers, models, modules, predictors, training  # noqa: E402, F401
-
-__version__ = "0.1.0"
+from elmo_tasks.common.version import VERSION as __version__  # noqa: E402, F401
