@@ -5,7 +5,7 @@ Convolutions of several widths over the characters, each reduced to its maximum 
 projection.
 """
 
-from typing import List, Optional, cast
+from typing import List, Optional, Sequence, cast
 
 import torch
 from torch import nn
@@ -38,11 +38,13 @@ class CharacterEncoder(nn.Module):
         super().__init__()
         # A row for each character id from 1; id 0, padding, is a vector of zeros.
         self.characters = nn.Parameter(torch.empty(NUM_CHARACTERS_IN_FILE, options.character_dim))
-        self.convolutions = nn.ModuleList(
+        convolutions = [
             CharacterConvolution(options.character_dim, width, count, options.activation)
             for width, count in options.filters
-        )
-        self.highways = nn.ModuleList(Highway(options.num_filters) for _ in range(options.num_highway_layers))
+        ]
+        highways = [Highway(options.num_filters) for _ in range(options.num_highway_layers)]
+        self.convolutions = cast(Sequence[CharacterConvolution], nn.ModuleList(convolutions))
+        self.highways = cast(Sequence[Highway], nn.ModuleList(highways))
         self.projection = Linear(options.num_filters, options.projection_dim)
         self._tables: FrozenCache[List[torch.Tensor]] = FrozenCache()
         nn.init.uniform_(self.characters, -1.0, 1.0)
@@ -63,11 +65,10 @@ class CharacterEncoder(nn.Module):
         `torch.Tensor`
             `(num_words, projection_dim)`
         """
-        convolutions = cast(List[CharacterConvolution], list(self.convolutions))
         tables = self._tables.get(
-            [self.characters, *(convolution.weight for convolution in convolutions)],
+            [self.characters, *(convolution.weight for convolution in self.convolutions)],
             self.characters.dtype,
-            lambda: [convolution.table(self.characters) for convolution in convolutions],
+            lambda: [convolution.table(self.characters) for convolution in self.convolutions],
         )
         # Sorted by length, words that are convolved together are about equally long.
         # (num_words,)

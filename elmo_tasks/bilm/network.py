@@ -5,7 +5,7 @@ Read this file first: a token's characters give its vector (`CharacterEncoder`),
 reads the layer below, forwards and backwards. All else here brings sentences into the order in which the layers read.
 """
 
-from typing import Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
 
 import torch
 from torch import nn
@@ -84,7 +84,7 @@ class BiLm(nn.Module):
         self.options = options
         self.precision = precision
         self.character_encoder = CharacterEncoder(options)
-        self.layers = nn.ModuleList(
+        layers = [
             ClippedLstm(
                 options.projection_dim,
                 options.cell_dim,
@@ -93,7 +93,9 @@ class BiLm(nn.Module):
                 options.projection_clip,
             )
             for _ in range(options.num_layers)
-        )
+        ]
+        # The casts here and in the encoder tell mypy what a module list holds.
+        self.layers = cast(Sequence[ClippedLstm], nn.ModuleList(layers))
 
     def forward(self, character_ids: torch.Tensor, state: Optional[LstmState] = None) -> BiLmOutput:
         """
@@ -187,7 +189,7 @@ class BiLm(nn.Module):
         """
         outputs: List[torch.Tensor] = []
         states: List[LstmState] = []
-        for index, layer in enumerate(cast(Iterable[ClippedLstm], self.layers)):
+        for index, layer in enumerate(self.layers):
             inputs = nn.functional.dropout(inputs, dropout, self.training)
             layer_outputs, layer_state = layer(
                 inputs,
@@ -228,7 +230,7 @@ class BiLm(nn.Module):
 
     def _state_for(self, batch_size: int, state: Optional[LstmState]) -> LstmState:
         """A state of at least so many rows; those that are missing are zeros."""
-        initial_states = [layer.initial_state(batch_size) for layer in cast(Iterable[ClippedLstm], self.layers)]
+        initial_states = [layer.initial_state(batch_size) for layer in self.layers]
         initial = LstmState(*(torch.stack(tensors) for tensors in zip(*initial_states)))
         if state is None:
             return initial

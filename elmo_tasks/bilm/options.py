@@ -181,8 +181,8 @@ class BiLmOptions:
             "lstm": {
                 "use_skip_connections": True,
                 "projection_dim": self.projection_dim,
-                "cell_clip": self.cell_clip,
-                "proj_clip": self.projection_clip,
+                "cell_clip": None if self.cell_clip is None else float(self.cell_clip),
+                "proj_clip": None if self.projection_clip is None else float(self.projection_clip),
                 "dim": self.cell_dim,
                 "n_layers": self.num_layers,
             },
