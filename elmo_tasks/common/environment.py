@@ -44,6 +44,12 @@ KNOBS: List[Knob] = [
         is_folder=True,
     ),
     Knob(
+        "ELMO_TASKS_CORPUS",
+        "fixtures/text",
+        "Folder with text to pretrain on: `.txt`, `.gz` or `.xz` files, tokenised, one sentence a line.",
+        is_folder=True,
+    ),
+    Knob(
         "ELMO_TASKS_CACHE",
         "",
         "Folder that keeps the activations of a frozen biLM between runs; empty: in memory, for one run.",

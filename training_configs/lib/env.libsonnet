@@ -4,5 +4,6 @@
   mr: std.extVar('ELMO_TASKS_MR'),
   mrpc: std.extVar('ELMO_TASKS_MRPC'),
   bilm: std.extVar('ELMO_TASKS_BILM'),
+  corpus: std.extVar('ELMO_TASKS_CORPUS'),
   cache: std.extVar('ELMO_TASKS_CACHE'),
 }
