@@ -1,0 +1,6 @@
+"""Subcommands of `allennlp`."""
+
+from elmo_tasks.commands.elmo import ElmoCommand
+from elmo_tasks.commands.scalar_mix import ScalarMixCommand
+
+__all__ = ["ElmoCommand", "ScalarMixCommand"]

@@ -54,6 +54,7 @@ class ActivationCache(FromParams):
             raise ConfigurationError(f"`dtype` of the cache must be one of {DTYPES}, but is {dtype!r}")
         self._dtype_name = dtype
         self.dtype = torch.float16 if dtype == "float16" else torch.float32
+        self.num_bytes_per_value = numpy.dtype(dtype).itemsize
         self._memory = MemoryTier(max_memory_bytes)
         self._disk = DiskTier(directory, max_disk_bytes) if directory is not None else None
         self._has_warned = False
@@ -145,9 +146,7 @@ class ActivationCache(FromParams):
         """
         are_kept = [self._memory.put(key, entry) for key, entry in entries.items()]
         if self._disk is not None:
-            self._disk.put(
-                {key: entry.cpu().numpy().reshape(-1).view("uint8") for key, entry in entries.items()}
-            )
+            self._disk.put({key: entry.cpu().numpy().reshape(-1).view("uint8") for key, entry in entries.items()})
         elif not all(are_kept) and not self._has_warned:
             self._has_warned = True
             logger.warning(

@@ -92,9 +92,7 @@ class DiskTier:
                 for key, payload in payloads.items():
                     record = transaction.get(key)
                     if record is None or _payload(key, record) is None:
-                        transaction.put(
-                            key, _HEADER.pack(payload.nbytes, _checksum(key, payload)) + payload.tobytes()
-                        )
+                        transaction.put(key, _HEADER.pack(payload.nbytes, _checksum(key, payload)) + payload.tobytes())
         except lmdb.MapFullError:
             self._is_writable = False
             self._warn(f"has reached its limit of {self._max_bytes:,} bytes")

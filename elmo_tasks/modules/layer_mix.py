@@ -139,8 +139,8 @@ class ScalarLayerMix(LayerMix):
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
-        weights = self.gamma.float() * self.weights()
-        return _weighted_sum(_in_float32(layers, self._layer_norm), list(weights.unbind()))
+        mixed = _weighted_sum(_in_float32(layers, self._layer_norm), list(self.weights().split(1)))
+        return self.gamma.float() * mixed
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`."""
@@ -173,9 +173,7 @@ class SingleLayerMix(LayerMix):
         Where the biLM has no such layer.
     """
 
-    def __init__(
-        self, num_representations: int, bilm_dim: int, layer: int = -1, layer_norm: bool = False
-    ) -> None:
+    def __init__(self, num_representations: int, bilm_dim: int, layer: int = -1, layer_norm: bool = False) -> None:
         super().__init__(num_representations, bilm_dim)
         if not -num_representations <= layer < num_representations:
             raise ConfigurationError(
@@ -234,7 +232,7 @@ class TokenDependentLayerMix(LayerMix):
         # The sums stay on the device: reading a number here would make a GPU wait in every batch.
         self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
         self._num_tokens += weights.size(0)
-        return _weighted_sum(layers, list((self.gamma * weights).split(1, dim=-1)))
+        return self.gamma * _weighted_sum(layers, list(weights.split(1, dim=-1)))
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`: the mean of each weight over all tokens since the last reset."""
@@ -265,9 +263,7 @@ def _before_softmax(weights: List[float]) -> List[float]:
 
 def _check_number(layers: List[torch.Tensor], num_representations: int) -> None:
     if len(layers) != num_representations:
-        raise ConfigurationError(
-            f"the mix was built for {num_representations} layers, but is given {len(layers)}"
-        )
+        raise ConfigurationError(f"the mix was built for {num_representations} layers, but is given {len(layers)}")
 
 
 def _in_float32(layers: List[torch.Tensor], normalize: bool) -> List[torch.Tensor]:
@@ -278,10 +274,11 @@ def _in_float32(layers: List[torch.Tensor], normalize: bool) -> List[torch.Tenso
 
 
 def _weighted_sum(layers: List[torch.Tensor], weights: List[torch.Tensor]) -> torch.Tensor:
-    total = weights[0] * layers[0]
+    # In the order of AllenNLP's mix, whose results are to be met bit for bit.
+    mixed = weights[0] * layers[0]
     for weight, layer in zip(weights[1:], layers[1:]):
-        total = torch.addcmul(total, weight, layer)
-    return total
+        mixed = mixed + weight * layer
+    return mixed
 
 
 def _weight_metrics(weights: List[float]) -> Dict[str, float]:

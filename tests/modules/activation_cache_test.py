@@ -33,8 +33,7 @@ def entries(numbers, **options):
 
 def payloads(numbers, num_bytes: int = 20_000):
     return {
-        key(number): numpy.random.default_rng(number).integers(0, 256, num_bytes).astype("uint8")
-        for number in numbers
+        key(number): numpy.random.default_rng(number).integers(0, 256, num_bytes).astype("uint8") for number in numbers
     }
 
 

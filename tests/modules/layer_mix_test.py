@@ -105,9 +105,7 @@ def test_extreme_parameters_under_autocast_stay_close_to_float32(dtype, layer_no
         torch.testing.assert_close(expected, layers[1])
 
 
-@pytest.mark.parametrize(
-    "config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}]
-)
+@pytest.mark.parametrize("config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}])
 def test_layer_norm_of_a_token_ignores_the_other_tokens(config):
     mix = mix_of({**config, "layer_norm": True})
     layers = random_layers()
@@ -179,15 +177,11 @@ def test_token_dependent_mix_reports_the_mean_weights_since_the_last_reset():
     scores = torch.cat([scorer(layer) for scorer, layer in zip(mix.scorers, layers)], dim=-1)
     expected = scores.softmax(dim=-1).mean(dim=0)
     for number in range(NUM_LAYERS):
-        assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(
-            expected[number].item(), abs=1e-6
-        )
+        assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(expected[number].item(), abs=1e-6)
     assert set(mix.get_metrics()) == {"scalar_mix_gamma"}
 
 
-@pytest.mark.parametrize(
-    "config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}]
-)
+@pytest.mark.parametrize("config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}])
 def test_no_tokens_give_no_vectors(config):
     assert mix_of(config)(random_layers(0)).shape == (0, DIM)
 
