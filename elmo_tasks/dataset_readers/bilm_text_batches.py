@@ -7,12 +7,14 @@ reverse and "<S>". Both packings hand these out in pieces, each exactly once.
 
 import itertools
 import random
-from typing import Generic, Iterable, Iterator, List, NamedTuple, Sequence, Sized, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Iterable, Iterator, List, Sequence, Sized, TypeVar
 
 Sentence = TypeVar("Sentence", bound=Sized)
 
 
-class Piece(NamedTuple, Generic[Sentence]):
+@dataclass(frozen=True)
+class Piece(Generic[Sentence]):
     """Predictions `start` to `stop` (exclusive) of the `len(sentence) + 1` that a sentence gives."""
 
     sentence: Sentence

@@ -194,13 +194,13 @@ class _TensorMaker:
         word_ids, unknown_id = self._word_ids, self._unknown_id
         for number, row in enumerate(rows):
             column = 0
-            for sentence, start, stop in row:
-                columns = slice(column, column + stop - start)
+            for piece in row:
+                columns = slice(column, column + piece.stop - piece.start)
                 column = columns.stop
                 mask[number, columns] = True
-                words = [BEGIN_SENTENCE_TOKEN, *sentence, END_SENTENCE_TOKEN]
+                words = [BEGIN_SENTENCE_TOKEN, *piece.sentence, END_SENTENCE_TOKEN]
                 for direction in ("forward", "backward"):
-                    window = words[start : stop + 1]
+                    window = words[piece.start : piece.stop + 1]
                     arrays[direction + "_inputs"][number, columns] = [places[word] for word in window[:-1]]
                     arrays[direction + "_targets"][number, columns] = [
                         word_ids.get(word, unknown_id) for word in window[1:]
