@@ -6,7 +6,7 @@ Importing this package registers everything that it offers (`allennlp train` doe
 configs their defaults, and mends what AllenNLP needs to run on today's libraries.
 """
 
-from elmo_tasks.common.versions import check_versions
+from elmo_tasks.common.version_pairs import check_versions
 
 # Before anything else is imported: a wrong pair of libraries is to end in one sentence.
 check_versions()

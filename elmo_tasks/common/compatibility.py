@@ -11,7 +11,7 @@ imports plugins in every command and in every worker of distributed training.
 The protection of `torch.load` stays on everywhere: what a training state may hold is named, nothing more.
 
 Out of reach, since AllenNLP imports all of itself before any plugin: transformers 4.50 and newer,
-huggingface_hub 1.0 and newer (`elmo_tasks.common.versions`), and the NLTK and pkg_resources messages of
+huggingface_hub 1.0 and newer (`elmo_tasks.common.version_pairs`), and the NLTK and pkg_resources messages of
 allennlp-models (README).
 """
 
@@ -37,7 +37,6 @@ import numpy as np
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError, check_for_gpu
-from allennlp.evaluation.serializers.serializers import SimpleSerializer
 from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.moving_average import MovingAverage
 
@@ -111,12 +110,16 @@ def use_the_new_names_of_amp() -> None:
 
 def hide_announcements_to_developers() -> None:
     """
-    "FutureWarning: You are using `torch.load` with `weights_only=False`", with torch 2.4 and 2.5, and "UserWarning:
-    TypedStorage is deprecated", since torch 2.0.
+    Warnings about calls in AllenNLP, which its users cannot change.
 
-    Both are about calls in AllenNLP, that its users cannot change; the messages go.
+    "You are using `torch.load` with `weights_only=False`", with torch 2.4 and 2.5; "TypedStorage is deprecated", since
+    torch 2.0; "User provided device_type of 'cuda', but CUDA is not available", of AMP that is off, with older torch.
     """
-    for message in ("You are using `torch.load` with `weights_only=False`", "TypedStorage is deprecated"):
+    for message in (
+        "You are using `torch.load` with `weights_only=False`",
+        "TypedStorage is deprecated",
+        "User provided device_type of 'cuda', but CUDA is not available",
+    ):
         warnings.filterwarnings("ignore", message=message)
 
 
@@ -274,29 +277,6 @@ def keep_moving_averages_attached() -> None:
     _replace(MovingAverage, "load_state_dict", in_place)
 
 
-def leave_character_ids_out_of_predictions() -> None:
-    """
-    `allennlp evaluate --predictions-output-file` writes 50 character ids for each token, a hundred times the
-    text.
-
-    AllenNLP writes the whole batch besides the output. The tensors `elmo_tokens` are left out.
-    """
-
-    def without_ids(serialize: Callable) -> Callable:
-        def serialize_without_ids(self: SimpleSerializer, batch: Any, *args: Any, **kwargs: Any) -> str:
-            return serialize(self, _without_character_ids(batch), *args, **kwargs)
-
-        return serialize_without_ids
-
-    _replace(SimpleSerializer, "__call__", without_ids)
-
-
-def _without_character_ids(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    return {key: _without_character_ids(inner) for key, inner in value.items() if key != "elmo_tokens"}
-
-
 def _replace(owner: Any, name: str, cure: Callable[[Callable], Callable]) -> None:
     """Puts `cure(original)` in the place of `owner.name`, once; signature and docstring stay as they are."""
     original = getattr(owner, name)
@@ -319,5 +299,4 @@ CURES: List[Callable[[], None]] = [
     write_metrics_whole,
     write_the_best_weights_whole,
     keep_moving_averages_attached,
-    leave_character_ids_out_of_predictions,
 ]

@@ -20,7 +20,6 @@ from allennlp.common.file_utils import TensorCache
 from allennlp.data import DataLoader
 from allennlp.data.dataset_readers import TextClassificationJsonReader
 from allennlp.data.tokenizers import WhitespaceTokenizer
-from allennlp.evaluation.serializers.serializers import SimpleSerializer
 from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 from allennlp.training.moving_average import ExponentialMovingAverage
@@ -314,23 +313,6 @@ def test_wandb_run_gets_an_id_from_us(tmp_path, monkeypatch):
     resumed.on_start(types.SimpleNamespace(model=torch.nn.Linear(1, 1)), is_primary=True)
     assert len(started[0]) == 8
     assert started[0] == started[1]
-
-
-def test_evaluate_writes_no_character_ids():
-    batch = {
-        "tokens": {
-            "elmo": {"elmo_tokens": torch.zeros(1, 2, 50, dtype=torch.long)},
-            "words": {"tokens": torch.tensor([[4, 5]])},
-        },
-        "metadata": [{"id": "7"}],
-    }
-    written = json.loads(SimpleSerializer()(batch, {"label": ["positive"]}, None))
-    assert written == {
-        "tokens": {"elmo": {}, "words": {"tokens": [[4, 5]]}},
-        "metadata": [{"id": "7"}],
-        "label": ["positive"],
-    }
-    assert "elmo_tokens" in batch["tokens"]["elmo"]
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@ from importlib.metadata import PackageNotFoundError
 
 import pytest
 
-from elmo_tasks.common.versions import check_versions
+from elmo_tasks.common.version_pairs import check_versions
 
 FITTING = {
     "numpy": "2.4.6",

@@ -1,0 +1,77 @@
+"""Callbacks for the commands that the tests run, included by `--include-package observers`."""
+
+import io
+import json
+import os
+import signal
+from pathlib import Path
+
+import torch
+from allennlp.training.callbacks import TrainerCallback
+
+
+@TrainerCallback.register("kill_for_test")
+class KillForTest(TrainerCallback):
+    """
+    Kills its own process, in epoch 2 of a run, as `kill -9` does.
+
+    The environment variable `KILL_AT` says when: `batch`, after a batch; `model_state` or `training_state`, when
+    half of this file of the checkpoint is on the disk; `best`, between the checkpoint and the best weights.
+    Without it nothing happens: the config of a run and of its recovery must be the same.
+    """
+
+    def on_start(self, trainer, is_primary=True, **kwargs):
+        moment = os.environ.get("KILL_AT")
+        save = torch.save
+
+        def save_half(content, path, *args, **kwargs):
+            if os.path.basename(path).startswith(f"{moment}_e2_b0"):
+                buffer = io.BytesIO()
+                save(content, buffer)
+                with open(path, "wb") as file:
+                    file.write(buffer.getvalue()[: buffer.tell() // 2])
+                os.kill(os.getpid(), signal.SIGKILL)
+            save(content, path, *args, **kwargs)
+
+        torch.save = save_half
+
+    def on_batch(self, trainer, *args, is_training=False, **kwargs):
+        epoch, batch_number = args[3], args[4]
+        if os.environ.get("KILL_AT") == "batch" and is_training and (epoch, batch_number) == (1, 2):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@TrainerCallback.register("record_for_test")
+class RecordForTest(TrainerCallback):
+    """
+    Writes `rank<n>.json` into the run's directory: the rows that the process read, those that came in batches
+    (a list per epoch), and the parameters of the layer mix before and after the training.
+    """
+
+    def on_start(self, trainer, is_primary=True, **kwargs):
+        super().on_start(trainer, is_primary, **kwargs)
+        self._record = {
+            "read": [instance["metadata"].metadata["line"] for instance in trainer.data_loader.iter_instances()],
+            "batches": [[]],
+            "start": self._mix(),
+        }
+
+    def on_batch(self, trainer, batch_inputs, *args, is_training=False, **kwargs):
+        if is_training:
+            for batch in batch_inputs:
+                self._record["batches"][-1].extend(row["line"] for row in batch["metadata"])
+
+    def on_epoch(self, trainer, *args, **kwargs):
+        self._record["batches"].append([])
+
+    def on_end(self, trainer, **kwargs):
+        self._record["end"] = self._mix()
+        path = Path(trainer._serialization_dir) / f"rank{trainer._rank}.json"
+        path.write_text(json.dumps(self._record))
+
+    def _mix(self):
+        return {
+            name: parameter.tolist()
+            for name, parameter in self.trainer.model.named_parameters()
+            if "scalar_mix" in name
+        }
