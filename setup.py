@@ -37,7 +37,7 @@ MODERN = [
     "transformers>=4.41,<4.50",  # 4.50 removed AdamW
     "matplotlib",  # `allennlp find-lr` fails after its search without it
     # allennlp-models only
-    "setuptools<82",  # py-rouge imports pkg_resources
+    "setuptools>=77.0.3,<80.9",  # py-rouge imports pkg_resources, which warns at every start since 80.9
     "conllu",
     "ftfy",
     "py-rouge",
