@@ -321,7 +321,7 @@ def test_full_disk_warns_once_and_keeps_what_was_written(tmp_path):
 
 def test_two_limits_for_one_file_are_no_trouble(tmp_path):
     DiskTier(str(tmp_path), 10**5).put(payloads([0]))
-    context = multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("fork")
     child = context.Process(target=put_with_another_limit, args=(str(tmp_path),))
     child.start()
     child.join()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import torch
 from allennlp.data import Batch, Instance, Token, Vocabulary
 from allennlp.data.fields import TextField
 from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
@@ -17,6 +18,15 @@ SENTENCES = [
     ["."],
     ["A", "quiet", "film", "with", "a", "loud", "heart", "."],
 ]
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """A biLM this small waits for other threads more than it computes."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture
