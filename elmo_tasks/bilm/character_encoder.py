@@ -70,6 +70,8 @@ class CharacterEncoder(nn.Module):
             self.characters.dtype,
             lambda: [convolution.table(self.characters) for convolution in self.convolutions],
         )
+        if len(words) == 0:
+            return self.projection.weight.new_zeros(0, self.projection.out_features)
         # Sorted by length, words that are convolved together are about equally long.
         # (num_words,)
         lengths, order = word_lengths(words).sort()

@@ -140,7 +140,7 @@ def distinct_words(tokens: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
     """
     # One number for each token is sorted several times faster than the rows themselves. The multipliers are the powers
     # of an odd number modulo 2**64, which two different rows hardly ever bring to the same sum; if so, rows are sorted.
-    multipliers = torch.full_like(tokens[0], _MULTIPLIER).cumprod(dim=0)
+    multipliers = tokens.new_full((tokens.size(1),), _MULTIPLIER).cumprod(dim=0)
     numbers, word_of_token = (tokens * multipliers).sum(dim=1).unique(return_inverse=True)
     some_token_of_word = torch.empty_like(numbers)
     some_token_of_word[word_of_token] = torch.arange(len(tokens), device=tokens.device)

@@ -156,7 +156,10 @@ class BiLm(nn.Module):
                 new_state.memory[..., run.sentences, :] = run_state.memory
 
         return BiLmOutput(
-            token_vectors, [layer.view(batch_size, num_tokens, -1) for layer in contextual], mask, new_state
+            token_vectors,
+            [layer.view(batch_size, num_tokens, self.options.bilm_dim) for layer in contextual],
+            mask,
+            new_state,
         )
 
     def run_layers(
@@ -209,6 +212,8 @@ class BiLm(nn.Module):
         if character_ids.dim() == 2 and character_ids.size(1) == 0:
             # So a batch of nothing but empty sentences is padded where no token tells the number of characters.
             character_ids = character_ids.new_zeros(len(character_ids), 0, max_characters)
+        if character_ids.is_floating_point():
+            raise ValueError(f"`character_ids` must be integers, but are {character_ids.dtype}")
         if character_ids.dim() != 3 or character_ids.size(2) != max_characters:
             raise ValueError(
                 f"`character_ids` must have shape (batch_size, num_tokens, {max_characters}), "

@@ -107,7 +107,8 @@ def save_weights(bilm: BiLm, path: str, dtype: str = "float32") -> None:
     try:
         with h5py.File(temporary_path, "w") as file:
             for key, array in _arrays(bilm):
-                stored = array.astype(dtype)
+                with numpy.errstate(over="ignore"):
+                    stored = array.astype(dtype)
                 if not numpy.isfinite(stored).all():
                     largest = numpy.abs(array).max()
                     raise ValueError(f"`{key}` must be finite in {dtype}, but its largest weight is {largest}")
