@@ -209,4 +209,4 @@ def test_the_digest_is_of_options_and_all_weights():
 
 
 def test_the_digest_of_the_fixture_is_the_same_in_any_process():
-    assert weights_digest(load_fixture()) == "bf4de303512cbbac99f526d541ea4ae86977fa2b2b2d4fb102839c8b18d137d2"
+    assert weights_digest(load_fixture()) == "3c57b3ac12ebcd5024c01c678d7069e3f01c20e2a500739a3142a4f86277c89f"
