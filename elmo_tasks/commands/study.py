@@ -1,0 +1,153 @@
+"""A study: many runs of one config in one folder, of which each has its own, and is finished or not."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from filelock import FileLock, Timeout
+
+from elmo_tasks.commands.study_config import Config, run_config
+from elmo_tasks.common.files import written_whole
+
+DESCRIPTION = "study.json"
+LOCK = ".lock"
+ACTIVATIONS = "activations"
+
+# What only serves to continue a run, of every checkpointer.
+CHECKPOINTS = ("model_state_*.th", "training_state_*.th", "frozen_parameters.th")
+
+
+class Run(NamedTuple):
+    """
+    One training within a study.
+
+    # Parameters
+
+    fold : `Optional[int]`
+        `None`: the parts are the config's own.
+    seed : `int`
+    directory : `Path`
+    """
+
+    fold: Optional[int]
+    seed: int
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"seed {self.seed}" if self.fold is None else f"fold {self.fold}, seed {self.seed}"
+
+    @property
+    def checkpoints(self) -> List[Path]:
+        """The files from which it can be continued."""
+        return sorted(path for pattern in CHECKPOINTS for path in self.directory.glob(pattern))
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether there is nothing left to do: removing the checkpoints is a run's last step."""
+        return bool(self.metrics()) and not self.checkpoints
+
+    def metrics(self) -> Dict[str, Any]:
+        """The content of `metrics.json`; empty, unless it is complete: the figures of the test come last."""
+        try:
+            metrics = json.loads((self.directory / "metrics.json").read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            return {}
+        return metrics if any(name.startswith("test_") for name in metrics) else {}
+
+
+class Study:
+    """
+    # Parameters
+
+    directory : `Path`
+    config : `Dict[str, Any]`
+        What all runs share (`study_config`).
+    num_folds : `int`
+        0: the parts are the config's own.
+    num_seeds : `int`
+        The seeds are the numbers from 0.
+    """
+
+    def __init__(self, directory: Path, config: Config, num_folds: int, num_seeds: int) -> None:
+        self.directory = directory
+        self.config = config
+        self.num_folds = num_folds
+        self.seeds = list(range(num_seeds))
+
+    @property
+    def folds(self) -> List[Optional[int]]:
+        """The folds; without them, one `None` in their place."""
+        return list(range(self.num_folds)) or [None]
+
+    @property
+    def runs(self) -> List[Run]:
+        """All runs. The folds of the first seed come first: an unfinished study soon has all of one seed."""
+        return [self.run(fold, seed) for seed in self.seeds for fold in self.folds]
+
+    def run(self, fold: Optional[int], seed: int) -> Run:
+        """The run of one fold, `None` where there are none, and one seed."""
+        folder = self.directory if fold is None else self.directory / f"fold_{fold}"
+        return Run(fold, seed, folder / f"seed_{seed}")
+
+    def config_of(self, run: Run) -> Config:
+        """The config of one run, as `allennlp train` would have it."""
+        return run_config(self.config, run.fold, run.seed, os.path.realpath(self.directory / ACTIVATIONS))
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[None]:
+        """
+        For `with`: the folder is there, is of this study, and no other process works in it.
+
+        # Raises
+
+        `ConfigurationError`
+            The folder holds something else, or the study of another config, or another process works in it.
+        """
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(str(self.directory / LOCK))
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ConfigurationError(
+                f"{self.directory} must be worked on by one process, but another one is at it; `--workers` trains "
+                "several runs at once"
+            ) from None
+        try:
+            self._check_or_write_description()
+            yield
+        finally:
+            lock.release()
+
+    def _check_or_write_description(self) -> None:
+        path = self.directory / DESCRIPTION
+        description = {"num_folds": self.num_folds, "config": self.config}
+        if path.exists():
+            self._check_same(json.loads(path.read_text(encoding="utf-8")), description)
+            return
+        others = sorted(set(os.listdir(self.directory)) - {LOCK})
+        if others:
+            raise ConfigurationError(
+                f"{self.directory} must be new, empty or the folder of a study, but it has no {DESCRIPTION}, and has "
+                f"{', '.join(others[:5])}"
+            )
+        with written_whole(path) as partial, open(partial, "w", encoding="utf-8") as description_file:
+            json.dump(description, description_file, indent=2)
+
+    def _check_same(self, old: Config, new: Config) -> None:
+        old_values, new_values = Params(old).as_flat_dict(), Params(new).as_flat_dict()
+        changes = [
+            f"`{key}` was {old_values.get(key)!r}, but is {new_values.get(key)!r}"
+            for key in sorted({*old_values, *new_values})
+            if old_values.get(key) != new_values.get(key)
+        ]
+        if changes:
+            raise ConfigurationError(
+                f"{self.directory} must hold a study of the same config, but {'; '.join(changes[:10])}. Repeat the "
+                "command that began it, or choose another folder."
+            )
