@@ -11,6 +11,7 @@ from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 from elmo_tasks.bilm.network import PRECISIONS
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.common.version import VERSION
+from elmo_tasks.common.version import VERSION
 from elmo_tasks.modules.activation_cache import ActivationCache
 from elmo_tasks.modules.bilm_record import BILM_PREFIX, RECORD_NAME, BiLmRecord
 from elmo_tasks.modules.bilm_runner import BiLmRunner
