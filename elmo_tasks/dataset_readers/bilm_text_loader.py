@@ -62,8 +62,10 @@ class BiLmTextLoader(DataLoader):
         The word to predict after each input, as its place in the vocabulary.
     mask : bool `(batch_size, num_steps)`
         Where there is something to predict.
+    carries : `bool`
+        Whether row `i` of the next batch, if there is one, continues row `i` of this one.
     continues : `bool`
-        Whether row `i` continues row `i` of the batch before.
+        Whether row `i` continues row `i` of the batch before: no at the start of an epoch, and of validation.
     """
 
     def __init__(self, reader: DatasetReader, data_path: Any, batch_size: int = 128) -> None:
@@ -97,6 +99,7 @@ class BiLmTextLoader(DataLoader):
         for number, rows in enumerate(self._batches(epoch)):
             own = rows[rank * self._batch_size :][: self._batch_size] if carries else rows[rank::num_processes]
             tensors = make_tensors(own)
+            tensors["carries"] = carries
             tensors["continues"] = carries and number > 0
             yield move_to_device(tensors, self._device) if self._device is not None else tensors
 

@@ -26,23 +26,26 @@ class WordVocabulary(Vocabulary):
 
     Registered as a `Vocabulary` with name "bilm_text" (constructor `from_text`), which counts the words of a text, and
     with name "bilm_words_file" (constructor `from_words_file`), which reads such a file.
-
-    # Parameters
-
-    words : `List[str]`
-        All words in their order, the special ones first.
-
-    # Raises
-
-    ConfigurationError
-        Where a word is there twice, or the special words do not come first.
     """
 
-    def __init__(self, words: List[str]) -> None:
-        super().__init__(non_padded_namespaces=[NAMESPACE])
+    @classmethod
+    def from_words(cls, words: List[str]) -> "WordVocabulary":
+        """
+        # Parameters
+
+        words : `List[str]`
+            All words in their order, the special ones first.
+
+        # Raises
+
+        ConfigurationError
+            Where a word is there twice, or the special words do not come first.
+        """
         _check(words)
+        vocabulary = cls(non_padded_namespaces=[NAMESPACE])
         for word in words:
-            self.add_token_to_namespace(word, NAMESPACE)
+            vocabulary.add_token_to_namespace(word, NAMESPACE)
+        return vocabulary
 
     @classmethod
     def from_text(
@@ -72,7 +75,7 @@ class WordVocabulary(Vocabulary):
             100 * num_known / max(sum(counts.values()), 1),
             sum(counts.values()),
         )
-        return cls(SPECIAL_WORDS + words)
+        return cls.from_words(SPECIAL_WORDS + words)
 
     @classmethod
     def from_words_file(cls, path: str) -> "WordVocabulary":
@@ -88,7 +91,7 @@ class WordVocabulary(Vocabulary):
         if words[-1] == "":
             words.pop()
         try:
-            return cls(words)
+            return cls.from_words(words)
         except ConfigurationError as error:
             raise ConfigurationError(f"{error.message} (in {path})") from error
 

@@ -1,5 +1,6 @@
 """The classifiers, and the parts that they are made of."""
 
+from elmo_tasks.models.bilm_language_model import BiLmLanguageModel
 from elmo_tasks.models.class_weights import ClassWeights
 from elmo_tasks.models.classification_metrics import ClassificationMetrics
 from elmo_tasks.models.classifier import Classifier
@@ -12,6 +13,7 @@ from elmo_tasks.models.sentence_encoder import SentenceEncoder
 from elmo_tasks.models.word_alignment import WordAlignment
 
 __all__ = [
+    "BiLmLanguageModel",
     "ClassWeights",
     "ClassificationMetrics",
     "Classifier",

@@ -1,0 +1,48 @@
+// The biLM that comes with the package: small enough for 16 MB and for pretraining on two CPU cores.
+(import '../lib/pretraining.libsonnet') {
+  local corpus = std.extVar('ELMO_TASKS_CORPUS'),
+  // As much text as two cores read in some hours.
+  text:: { train: corpus + '/*.txt*#:30%', heldout: corpus + '/*.txt*#99%:' },
+  // Two processes of this batch size: 3,840 predictions for each update.
+  batch_size:: 96,
+  max_words:: 25000,
+
+  network:: {
+    type: 'characters',
+    options: {
+      lstm: {
+        use_skip_connections: true,
+        projection_dim: 256,
+        cell_clip: 3,
+        proj_clip: 3,
+        dim: 512,
+        n_layers: 2,
+      },
+      char_cnn: {
+        activation: 'relu',
+        filters: [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256]],
+        n_highway: 1,
+        embedding: { dim: 16 },
+        n_characters: 262,
+        max_characters_per_token: 50,
+      },
+    },
+  },
+
+  // Whole sentences, since ELMo reads whole sentences later; half of them lower-cased, as MR is.
+  dataset_reader+: { mode: 'sentence', lowercase_share: 0.5 },
+
+  model+: {
+    softmax: { type: 'sampled', num_samples: 1024 },
+    // One pass over the text: nothing is seen twice, nothing is learnt by heart.
+    dropout: 0.0,
+  },
+
+  trainer+: {
+    checkpointer+: { save_every_num_batches: 200 },
+    learning_rate_scheduler: { type: 'linear_with_warmup', warmup_steps: 100 },
+  },
+
+  // Two cores are used best by two processes: each step of an LSTM is too small to share.
+  distributed: { cuda_devices: [-1, -1] },
+}
