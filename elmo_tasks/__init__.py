@@ -17,4 +17,4 @@ environment.set_defaults()
 compatibility.apply()
 
 from elmo_tasks import commands, dataset_readers, models, modules, predictors, training  # noqa: E402, F401
-from elmo_tasks.common.version import VERSION as __version__  # noqa: E402, F401
+from elmo_tasks.common.version import VERSION as __version__  # noqa: E402, F401, N811

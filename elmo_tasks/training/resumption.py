@@ -1,6 +1,7 @@
 """What AllenNLP forgets when a run is interrupted and continued."""
 
 import os
+import random
 from typing import Any, Dict, List, Optional
 
 import allennlp.common.util as common_util
@@ -18,16 +19,16 @@ class ResumptionCallback(TrainerCallback):
     """
     Makes a run that `--recover` continues go on as if nothing had happened.
 
-    AllenNLP runs through the batches of the completed epochs again, so that the order of the data is right,
-    but it starts with another random state of torch, and so with other dropout; and after a checkpoint in
-    the middle of an epoch, that epoch's training loss is the sum over the second part, divided by the number
-    of all batches. This callback stores the random state and the sums with each checkpoint.
+    To begin where a checkpoint ended, AllenNLP runs through the batches of the completed epochs without training on
+    them. It does not run through the validation, though, whose sampler draws from the same random numbers as that of
+    the training data, so that the batches come in another order; torch's random state is that of a new process, and
+    so is the dropout; and after a checkpoint within an epoch, that epoch's training loss is the sum over the second
+    part, divided by the number of all batches. This callback stores random states and sums with each checkpoint.
 
-    A run on the CPU is then equal to one that was not interrupted, with these limits: a *validation* loader
-    that shuffles draws from the same random numbers as the training loader, but is not run again; set
-    `shuffle: false` in its sampler. After a checkpoint within an epoch, the other training metrics of that
-    epoch are those of its second part. In distributed training all processes continue with the random state
-    of the first. On a GPU the sums of floating-point numbers have no fixed order.
+    A run on the CPU is then equal to one that was not interrupted, with these limits: after a checkpoint within an
+    epoch, the other training metrics of that epoch are those of its second part. In distributed training all
+    processes continue with the random states of the first. On a GPU the sums of floating-point numbers have no fixed
+    order.
 
     Every training run has it while the plugin is loaded, unless `enable_default_callbacks` is false.
 
@@ -41,16 +42,32 @@ class ResumptionCallback(TrainerCallback):
 
     def __init__(self, serialization_dir: str) -> None:
         super().__init__(serialization_dir)
-        self._random_states: Optional[Dict[str, torch.Tensor]] = None
+        # What a checkpoint gave; None in a run that begins.
+        self._loaded: Optional[Dict[str, Any]] = None
+        # Python's random state when the epoch began: AllenNLP's loaders and samplers draw from it.
+        self._order_state = random.getstate()
         self._sums = dict.fromkeys(LOSSES, 0.0)
-        self._sums_before = dict(self._sums)
 
     def on_start(self, trainer: GradientDescentTrainer, is_primary: bool = True, **kwargs: Any) -> None:
         super().on_start(trainer, is_primary, **kwargs)
-        if self._random_states is not None:
-            torch.set_rng_state(self._random_states["cpu"])
-            if "cuda" in self._random_states and trainer.cuda_device.type == "cuda":
-                torch.cuda.set_rng_state(self._random_states["cuda"], trainer.cuda_device)
+        if self._loaded is None:
+            self._order_state = random.getstate()
+            return
+        torch.set_rng_state(self._loaded["cpu"])
+        if "cuda" in self._loaded and trainer.cuda_device.type == "cuda":
+            torch.cuda.set_rng_state(self._loaded["cuda"], trainer.cuda_device)
+        self._restore_order_in_the_resumed_epoch(trainer)
+
+    def _restore_order_in_the_resumed_epoch(self, trainer: GradientDescentTrainer) -> None:
+        """There is no call-back between the epochs that are only run through and the first that is trained."""
+        train_epoch = trainer._train_epoch
+
+        def train_epoch_in_order(epoch: int) -> Dict[str, float]:
+            if epoch == trainer._start_after_epochs_completed:
+                random.setstate(self._order_state)
+            return train_epoch(epoch)
+
+        trainer._train_epoch = train_epoch_in_order  # type: ignore[method-assign]
 
     def on_batch(
         self,
@@ -77,25 +94,26 @@ class ResumptionCallback(TrainerCallback):
         is_primary: bool = True,
         **kwargs: Any,
     ) -> None:
-        if any(self._sums_before.values()):
+        if self._loaded is not None and any(self._loaded["sums"].values()):
             for name in LOSSES:
                 if "training_" + name in metrics:
                     # This is the trainer's own dictionary, which becomes `metrics.json`.
-                    metrics["training_" + name] += self._sums_before[name] / trainer._batches_in_epoch_completed
+                    metrics["training_" + name] += self._loaded["sums"][name] / trainer._batches_in_epoch_completed
             if is_primary and self.serialization_dir:
                 path = os.path.join(self.serialization_dir, f"metrics_epoch_{epoch}.json")
                 common_util.dump_metrics(path, metrics)
+        self._loaded = None
+        self._order_state = random.getstate()
         self._sums = dict.fromkeys(LOSSES, 0.0)
-        self._sums_before = dict(self._sums)
 
     def state_dict(self) -> Dict[str, Any]:
-        random_states = {"cpu": torch.get_rng_state()}
+        state = {"cpu": torch.get_rng_state(), "order": self._order_state, "sums": dict(self._sums)}
         if self.trainer is not None and self.trainer.cuda_device.type == "cuda":
-            random_states["cuda"] = torch.cuda.get_rng_state(self.trainer.cuda_device)
-        return {"random_states": random_states, "sums": dict(self._sums)}
+            state["cuda"] = torch.cuda.get_rng_state(self.trainer.cuda_device)
+        return state
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
         if state_dict:  # else the checkpoint is of a run without this callback
-            self._random_states = state_dict["random_states"]
+            self._loaded = state_dict
+            self._order_state = state_dict["order"]
             self._sums = dict(state_dict["sums"])
-            self._sums_before = dict(self._sums)

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 import torch
 from allennlp.common import Params
-from allennlp.data import Instance, Vocabulary
-from allennlp.data.data_loaders import SimpleDataLoader
+from allennlp.data import DataLoader, DatasetReader, Instance, Vocabulary
+from allennlp.data.data_loaders import MultiProcessDataLoader
 from allennlp.data.fields import TensorField
+from allennlp.data.samplers import BucketBatchSampler
 from allennlp.models import Model
 from allennlp.training.metrics import Average
 from allennlp.training.trainer import Trainer
@@ -47,10 +48,19 @@ def seed_all():
     torch.manual_seed(133)
 
 
-def loader(num_instances: int, batch_size: int, shuffle: bool) -> SimpleDataLoader:
-    generator = torch.Generator().manual_seed(num_instances)
-    instances = [Instance({"x": TensorField(torch.randn(4, generator=generator))}) for _ in range(num_instances)]
-    built = SimpleDataLoader(instances, batch_size, shuffle=shuffle)
+class NumberReader(DatasetReader):
+    """Reads as many vectors as its path says."""
+
+    def _read(self, file_path):
+        generator = torch.Generator().manual_seed(file_path)
+        for _ in range(file_path):
+            yield Instance({"x": TensorField(torch.randn(4, generator=generator))})
+
+
+def loader(num_instances: int) -> DataLoader:
+    """In batches of 3, of similar length and in random order, as our configs have it for all parts."""
+    sampler = BucketBatchSampler(batch_size=3, sorting_keys=["x"])
+    built = MultiProcessDataLoader(NumberReader(), num_instances, batch_sampler=sampler, quiet=True)
     built.index_with(Vocabulary())
     return built
 
@@ -68,8 +78,8 @@ def make_trainer(tmp_path):
             Params(json.loads(json.dumps(trainer_config))),
             model=model or TinyModel(frozen_dim, dropout),
             serialization_dir=str(serialization_dir),
-            data_loader=loader(12, 3, shuffle=True),
-            validation_data_loader=loader(6, 3, shuffle=False) if validation else None,
+            data_loader=loader(12),
+            validation_data_loader=loader(6) if validation else None,
             local_rank=0,
         )
 
