@@ -43,7 +43,7 @@ class BiLmRecord:
     @classmethod
     def from_tensor(cls, tensor: torch.Tensor) -> "BiLmRecord":
         """The record that `to_tensor` made."""
-        return cls(**json.loads(bytes(tensor.cpu().numpy()).decode()))
+        return cls(**json.loads(bytes(tensor.to("cpu", torch.uint8).numpy()).decode()))
 
     def check(self, digest: str) -> None:
         """
@@ -63,9 +63,10 @@ class BiLmRecord:
         # Returns
 
         `torch.Tensor`
-            uint8, the record as JSON: weights files hold tensors, and `torch.load` refuses most other things.
+            float32, the bytes of the record as JSON: weights files hold tensors, and `torch.load` refuses most other
+            things. Not uint8, since `allennlp diff` takes the mean square of differences, which integers lack.
         """
-        return torch.tensor(list(json.dumps(asdict(self), sort_keys=True).encode()), dtype=torch.uint8)
+        return torch.tensor(list(json.dumps(asdict(self), sort_keys=True).encode()), dtype=torch.float32)
 
 
 @dataclass(frozen=True)
