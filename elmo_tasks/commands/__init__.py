@@ -1,7 +1,9 @@
 """Subcommands of `allennlp`."""
 
+from elmo_tasks.commands.check_bilm import CheckBiLmCommand
 from elmo_tasks.commands.cross_validate import CrossValidateCommand
 from elmo_tasks.commands.elmo import ElmoCommand
+from elmo_tasks.commands.export_bilm import ExportBiLmCommand
 from elmo_tasks.commands.scalar_mix import ScalarMixCommand
 
-__all__ = ["CrossValidateCommand", "ElmoCommand", "ScalarMixCommand"]
+__all__ = ["CheckBiLmCommand", "CrossValidateCommand", "ElmoCommand", "ExportBiLmCommand", "ScalarMixCommand"]

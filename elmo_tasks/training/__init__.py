@@ -1,10 +1,11 @@
 """What accompanies a training run: checks before it, checkpoints in it, going on after an interruption."""
 
+from elmo_tasks.training.bilm_export import ExportBiLmCallback, export_bilm
 from elmo_tasks.training.checkpointer import AtomicCheckpointer
 from elmo_tasks.training.default_callbacks import install
 from elmo_tasks.training.preflight import PreflightCallback
 from elmo_tasks.training.resumption import ResumptionCallback
 
-__all__ = ["AtomicCheckpointer", "PreflightCallback", "ResumptionCallback"]
+__all__ = ["AtomicCheckpointer", "ExportBiLmCallback", "PreflightCallback", "ResumptionCallback", "export_bilm"]
 
 install()
