@@ -104,7 +104,9 @@ class ActivationCache(FromParams):
         absent = {key for key in keys if key not in self._memory}
         return absent - self._disk.present(absent) if self._disk is not None and absent else absent
 
-    def get(self, keys: Iterable[bytes], num_values: int, device: torch.device) -> Dict[bytes, torch.Tensor]:
+    def get(
+        self, keys: Iterable[bytes], num_values: int, device: torch.device, keep: bool = True
+    ) -> Dict[bytes, torch.Tensor]:
         """
         # Parameters
 
@@ -112,7 +114,9 @@ class ActivationCache(FromParams):
         num_values : `int`
             Values per token in an entry.
         device : `torch.device`
-            Where the entries are wanted. They stay there.
+            Where the entries are wanted. Those in memory stay there.
+        keep : `bool`, optional (default = `True`)
+            Keep in memory what comes from disk.
 
         # Returns
 
@@ -132,7 +136,8 @@ class ActivationCache(FromParams):
                 # (num_tokens, num_values)
                 values = payload.view(self._dtype_name).reshape(-1, num_values)
                 found[key] = torch.from_numpy(values).to(device)
-                self._memory.put(key, found[key])
+                if keep:
+                    self._memory.put(key, found[key])
         return found
 
     def put(self, entries: Dict[bytes, torch.Tensor]) -> None:

@@ -33,6 +33,8 @@ class BiLmRunner:
         self.bilm = bilm
         self._cache = cache
         self._max_tokens_per_forward = max_tokens_per_forward
+        self.fills_cache = False
+        """Whether new entries are kept: not before there is a sign of training."""
         self._known_digest: Tuple[Any, str] = (None, "")
 
     @property
@@ -84,6 +86,7 @@ class BiLmRunner:
         """
         if self._cache is None:
             raise ConfigurationError("there must be a cache to be filled, but there is none")
+        self.fills_cache = True
         context = self._context()
         num_bytes_per_token = self.num_values * self._cache.num_bytes_per_value
         room = self._cache.num_free_bytes // num_bytes_per_token
@@ -132,7 +135,7 @@ class BiLmRunner:
             raise ConfigurationError("the biLM must be frozen while there is a cache, but some of it is to be trained")
         keys = cache.keys(batch.array, batch.lengths, self._context())
         row_of_key = {key: row for row, key in enumerate(keys) if batch.lengths[row] > 0}
-        found = cache.get(row_of_key, self.num_values, self._device)
+        found = cache.get(row_of_key, self.num_values, self._device, keep=self.fills_cache)
         if len(found) < len(row_of_key):
             absent = {key: row for key, row in row_of_key.items() if key not in found}
             positions = list(absent.values())
@@ -141,7 +144,8 @@ class BiLmRunner:
             )
             # Rounded also when they are new, so that a sentence has the same vectors before and after.
             new = {key: rows.to(cache.dtype) for key, rows in zip(absent, computed)}
-            cache.put(new)
+            if self.fills_cache:
+                cache.put(new)
             found.update(new)
         return [found[key] for key in keys if key in found]
 

@@ -11,7 +11,6 @@ from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 from elmo_tasks.bilm.network import PRECISIONS
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.common.version import VERSION
-from elmo_tasks.common.version import VERSION
 from elmo_tasks.modules.activation_cache import ActivationCache
 from elmo_tasks.modules.bilm_record import BILM_PREFIX, RECORD_NAME, BiLmRecord
 from elmo_tasks.modules.bilm_runner import BiLmRunner
@@ -65,8 +64,8 @@ class ElmoEmbedder(ElmoTokenEmbedder):
     mix : `Optional[Lazy[LayerMix]]`, optional (default = `None`)
         How layers are mixed; `None`: "scalar", trained from equal weights.
     cache : `Optional[ActivationCache]`, optional (default = `None`)
-        Keeps the activations of a frozen biLM, so that it runs once per distinct sentence. Training fills it before
-        the first epoch.
+        Keeps the activations of a frozen biLM, so that it runs once per distinct sentence. Training fills it before the
+        first epoch.
     stateful : `bool`, optional (default = `False`)
         Let each row of a batch start in the state that the batch before left, bit for bit as AllenNLP's embedder does.
         Vectors then depend on order and batch size.
@@ -250,6 +249,8 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         # Each (num_tokens_of_all_sentences, bilm_dim)
         if self.is_stateful and sum(batch.lengths) > 0:
             return [batch.unpad(layer) for layer in self._bilm_with_states()(batch.character_ids)]
+        if self.training:
+            self._runner.fills_cache = True
         return self._runner.layers(self._runner.rows(batch))
 
     def _bilm_with_states(self) -> StatefulBiLm:

@@ -35,6 +35,12 @@ def count_calls(embedder):
     return shapes
 
 
+def in_training(embedder):
+    """As a training run leaves it for validation: filling its cache."""
+    embedder.prepare_for_training(lambda: iter([]), lambda: iter([]))
+    return embedder.eval()
+
+
 def close(found, expected, atol=1e-6):
     torch.testing.assert_close(found, expected, rtol=0, atol=atol)
 
@@ -250,7 +256,9 @@ def test_bfloat16_precision_stays_near_float32(files, sentences, to_ids):
     expected = ElmoEmbedder(**files).eval()(to_ids(sentences))
     vectors = ElmoEmbedder(**files, precision="bfloat16").eval()(to_ids(sentences))
     assert vectors.dtype == torch.float32
-    assert 0 < (vectors - expected).abs().max() < 0.05
+    error = (vectors - expected).abs()
+    assert 0 < error.mean() < 0.01
+    assert error.max() < 0.2
 
 
 # The mix
@@ -312,7 +320,7 @@ def test_cached_training_runs_the_bilm_once_per_distinct_sentence_with_the_same_
 @pytest.mark.parametrize("config", [{"dtype": "float32"}, {"dtype": "float16"}, {"max_memory_bytes": 3000}])
 def test_vectors_are_the_same_cold_and_warm(files, sentences, to_ids, config, tmp_path):
     config = {**files, "cache": {"directory": str(tmp_path), **config}}
-    embedder = embedder_of(copy.deepcopy(config)).eval()
+    embedder = in_training(embedder_of(copy.deepcopy(config)))
     character_ids = to_ids(sentences)
     cold = embedder(character_ids)
     assert torch.equal(embedder(character_ids), cold)
@@ -328,10 +336,24 @@ def test_vectors_are_the_same_cold_and_warm(files, sentences, to_ids, config, tm
     )
 
 
+def test_prediction_reads_the_cache_and_adds_nothing(files, sentences, to_ids, tmp_path):
+    character_ids = to_ids(sentences)
+    in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))))(to_ids(sentences[:2]))
+    cache = ActivationCache(str(tmp_path))
+    embedder = ElmoEmbedder(**files, cache=cache).eval()
+    shapes = count_calls(embedder)
+    room = cache.num_free_bytes, cache.describe_room()
+    for _ in range(2):
+        close(embedder(character_ids), ElmoEmbedder(**files).eval()(character_ids))
+    assert (cache.num_free_bytes, cache.describe_room()) == room
+    # What is on disk, and there twice, is not computed: one of four lines is.
+    assert [batch_size for batch_size, _, _ in shapes] == [2, 2]
+
+
 def test_cache_that_is_full_stops_caching_and_not_the_run(files, sentences, to_ids, tmp_path, caplog):
     expected = ElmoEmbedder(**files).eval()(to_ids(sentences))
     cache = ActivationCache(str(tmp_path), max_memory_bytes=0, max_disk_bytes=20_000)
-    embedder = ElmoEmbedder(**files, cache=cache).eval()
+    embedder = in_training(ElmoEmbedder(**files, cache=cache))
     for _ in range(3):
         close(embedder(to_ids(sentences)), expected)
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
@@ -339,7 +361,7 @@ def test_cache_that_is_full_stops_caching_and_not_the_run(files, sentences, to_i
 
 def test_directory_in_the_way_of_a_cache_stops_caching_and_not_the_run(files, sentences, to_ids, tmp_path, caplog):
     (tmp_path / "file").touch()
-    embedder = ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path / "file"))).eval()
+    embedder = in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path / "file"))))
     shapes = count_calls(embedder)
     for _ in range(2):
         close(embedder(to_ids(sentences)), ElmoEmbedder(**files).eval()(to_ids(sentences)))
@@ -350,29 +372,29 @@ def test_directory_in_the_way_of_a_cache_stops_caching_and_not_the_run(files, se
 def test_lower_cased_sentences_are_entries_of_their_own(files, sentences, to_ids, tmp_path):
     lowered = [[word.lower() for word in words] for words in sentences]
     expected = ElmoEmbedder(**files).eval()(to_ids(lowered))
-    embedder = ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))).eval()
+    embedder = in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))))
     embedder(to_ids(sentences))
     close(embedder(to_ids(lowered)), expected)
 
 
 def test_other_weights_and_another_precision_have_entries_of_their_own(files, sentences, to_ids, tmp_path):
     character_ids = to_ids(sentences)
-    plain = ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))).eval()
+    plain = in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))))
     plain(character_ids)
-    other = ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))).eval()
+    other = in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))))
     with torch.no_grad():
         next(other.bilm.layers.parameters()).mul_(1.5)
     uncached = ElmoEmbedder(**files).eval()
     uncached.load_state_dict(other.state_dict())
     close(other(character_ids), uncached(character_ids))
-    rough = ElmoEmbedder(**files, precision="bfloat16", cache=ActivationCache(str(tmp_path))).eval()
+    rough = in_training(ElmoEmbedder(**files, precision="bfloat16", cache=ActivationCache(str(tmp_path))))
     close(rough(character_ids), ElmoEmbedder(**files, precision="bfloat16").eval()(character_ids))
     assert (rough(character_ids) - plain(character_ids)).abs().max() > 1e-4
 
 
 def test_weights_from_a_state_dict_leave_no_stale_entries(files, sentences, to_ids):
     character_ids = to_ids(sentences)
-    embedder = ElmoEmbedder(**files, cache=ActivationCache()).eval()
+    embedder = in_training(ElmoEmbedder(**files, cache=ActivationCache()))
     before = embedder(character_ids)
     state = {name: value.clone() for name, value in embedder.state_dict().items()}
     state["bilm.layers.1.bias"] += 0.5
@@ -473,7 +495,7 @@ def test_options_in_the_config_with_their_weights_are_a_bilm(files, sentences, t
 
 
 def test_copies_work_apart_from_each_other(files, sentences, to_ids):
-    embedder = ElmoEmbedder(**files, cache=ActivationCache()).eval()
+    embedder = in_training(ElmoEmbedder(**files, cache=ActivationCache()))
     expected = embedder(to_ids(sentences))
     twin = copy.deepcopy(embedder)
     with torch.no_grad():
