@@ -158,13 +158,32 @@ class BiLmTextReader(DatasetReader):
     def _read(self, file_path: Any) -> Iterator[Instance]:
         yield from map(self.text_to_instance, self.sentences(file_path))
 
+    def split(self, text: str) -> List[str]:
+        """
+        # Parameters
+
+        text : `str`
+            A line, without its end.
+
+        # Returns
+
+        `List[str]`
+            Its words, or its characters, as the language model sees them.
+        """
+        words = text.split() if self._unit == "words" else list(text)
+        if self._number_word is not None:
+            words = [self._number_word if _NUMBER.fullmatch(word) else word for word in words]
+        return words
+
+    def join(self, words: List[str]) -> str:
+        """The reverse of `split`, but for the kind of blanks."""
+        return (" " if self._unit == "words" else "").join(words)
+
     def _words(self, line: Line) -> List[str]:
         text = line.text.rstrip("\r\n")
         if self._lowercase_share and _share_of(text, self.seed) < self._lowercase_share:
             text = text.lower()
-        words = text.split() if self._unit == "words" else list(text)
-        if self._number_word is not None:
-            words = [self._number_word if _NUMBER.fullmatch(word) else word for word in words]
+        words = self.split(text)
         if BEGIN_SENTENCE_TOKEN in words or END_SENTENCE_TOKEN in words:
             raise ConfigurationError(
                 f"a text for pretraining must not hold the boundary marks {BEGIN_SENTENCE_TOKEN} and "

@@ -12,6 +12,7 @@ from allennlp.common.util import is_distributed
 from allennlp.data import Vocabulary
 from allennlp.models import Model
 
+from elmo_tasks.bilm.character_ids import encode_token
 from elmo_tasks.bilm.lstm import LstmState
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.models.perplexity import Perplexity
@@ -21,7 +22,9 @@ from elmo_tasks.modules.softmax import SampledSoftmax, Softmax
 
 logger = logging.getLogger(__name__)
 
+# Of the vocabulary `bilm_text`.
 NAMESPACE = "words"
+UNKNOWN_WORD = "<UNK>"
 # Seeds of one step, one for each process.
 SEEDS_PER_STEP = 1024
 # Sentences whose words tell whether the vocabulary is sorted by frequency.
@@ -53,6 +56,8 @@ class BiLmLanguageModel(Model):
         Of dropout and samples. Each step draws from a generator of its own, so that a resumed run draws what
         an uninterrupted one would.
     """
+
+    default_predictor = "text_generator"
 
     def __init__(
         self,
@@ -158,6 +163,31 @@ class BiLmLanguageModel(Model):
             new_states.append(state.detach())
         return outputs, new_states
 
+    def predict_next(
+        self, words: List[str], states: Optional[List[LstmState]] = None
+    ) -> Tuple[torch.Tensor, List[LstmState]]:
+        """
+        # Parameters
+
+        words : `List[str]`
+            What comes next in the text; "<S>" begins a line.
+        states : `Optional[List[LstmState]]`, optional (default = `None`)
+            After the words before these; `None`: there were none.
+
+        # Returns
+
+        `Tuple[torch.Tensor, List[LstmState]]`
+            Float `(num_words,)`, the log probability that the forward direction gives each word of the vocabulary as
+            the next one, in nats, and the states to go on with.
+        """
+        device = next(self.parameters()).device
+        character_ids = torch.tensor([encode_token(word) for word in words], device=device)
+        word_ids = torch.tensor([self._word_id(word) for word in words], device=device)
+        # The layers run both directions: the other one reads along, and is not asked. (2, num_words, projection_dim)
+        vectors = self.network.token_vectors(character_ids, word_ids).expand(2, -1, -1)
+        contextual, states = self.contextual(vectors, (1, len(words)), states)
+        return self.softmaxes[0].log_probabilities(contextual[0, -1:])[0], states
+
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """Forward, backward and mean perplexity, and while training, tokens per second: see `Perplexity`."""
         return self._perplexity.get(reset)
@@ -174,7 +204,7 @@ class BiLmLanguageModel(Model):
         if not any(isinstance(softmax, SampledSoftmax) and softmax.samples_in_training for softmax in self.softmaxes):
             return
         ids = [
-            self.vocab.get_token_index(token.text, NAMESPACE)
+            self._word_id(token.text)
             for instance in itertools.islice(training_instances(), SENTENCES_TO_LOOK_AT)
             for token in instance["tokens"]
         ]
@@ -203,6 +233,10 @@ class BiLmLanguageModel(Model):
                 LstmState(*(tensor.chunk(num_processes, dim=1)[rank] for tensor in state_of_all))
                 for state_of_all in self._states_of_all_processes
             ]
+
+    def _word_id(self, word: str) -> int:
+        words = self.vocab.get_token_to_index_vocabulary(NAMESPACE)
+        return words.get(word, words[UNKNOWN_WORD])
 
     def _losses(self, vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The summed negative log likelihood of each direction, `(2,)`."""
