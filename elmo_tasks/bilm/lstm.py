@@ -267,20 +267,27 @@ def _run(
         gates = products.recurrent(hidden, gates_from_input).to(memory.dtype)
         input_gate, candidate, forget_gate, output_gate = gates.chunk(4, dim=-1)
         input_gate.sigmoid_()
-        candidate.tanh_()
+        _tanh_(candidate)
         forget_gate.sigmoid_()
         output_gate.sigmoid_()
         # (num_running, cell_dim)
         unclipped_memory = (forget_gate * memory).addcmul_(input_gate, candidate)
         memory = _clip(unclipped_memory, clips.cell)
         # (num_running, projection_dim)
-        unclipped_output = products.projection(torch.tanh(memory).mul_(output_gate)).to(memory.dtype)
+        unclipped_output = products.projection(_tanh_(memory.clone()).mul_(output_gate)).to(memory.dtype)
         hidden = output.copy_(_clip(unclipped_output, clips.projection))
         if tape is not None:
             tape.append(_Step(gates, unclipped_memory, unclipped_output))
     ended.append((hidden, memory))
     last_hidden, last_memory = (torch.cat(tensors, dim=-2) for tensors in zip(*reversed(ended)))
     return outputs, last_hidden, last_memory
+
+
+def _tanh_(tensor: torch.Tensor) -> torch.Tensor:
+    """In place: 2 sigmoid(2 x) - 1, since on a processor torch's sigmoid takes a sixth of the time of its tanh."""
+    if tensor.is_cuda:
+        return tensor.tanh_()
+    return tensor.mul_(2.0).sigmoid_().sub_(0.5).mul_(2.0)
 
 
 class _LstmWithGradient(Function):
@@ -343,7 +350,7 @@ def _backward(
         input_gate, candidate, forget_gate, output_gate = gates.chunk(4, dim=-1)
         earlier_memory = memory if step == 0 else _clip(tape[step - 1].memory, ctx.clips.cell)
         earlier_memory = earlier_memory.narrow(-2, 0, sizes[step])
-        squashed_memory = torch.tanh(_clip(unclipped_memory, ctx.clips.cell))
+        squashed_memory = _tanh_(_clip(unclipped_memory, ctx.clips.cell).clone())
         torch.mul(squashed_memory, output_gate, out=cells_at[step])
 
         # (batch_size, projection_dim)

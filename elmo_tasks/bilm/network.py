@@ -102,7 +102,7 @@ class BiLm(nn.Module):
         # Parameters
 
         character_ids : `torch.Tensor`
-            int64 `(batch_size, num_tokens, max_characters_per_token)` without boundaries, 0 = padding.
+            Integers `(batch_size, num_tokens, max_characters_per_token)` without boundaries, 0 = padding.
         state : `Optional[LstmState]`, optional (default = `None`)
             An earlier output's state, `hidden` `(num_layers, 2, any_batch_size, projection_dim)` and `memory`
             `(num_layers, 2, any_batch_size, cell_dim)`: row by row, the sentences go on from it. Where it has fewer
@@ -146,8 +146,8 @@ class BiLm(nn.Module):
             for run in _runs(lengths, num_tokens):
                 used_words, rows = word_indices.flatten()[run.positions].unique(return_inverse=True)
                 inputs = word_vectors[used_words].expand(2, -1, -1)
-                outputs, run_state = self.run_layers(
-                    inputs, run.batch_sizes, old_state.select_rows(run.sentences), rows
+                outputs, run_state = self._run_layers(
+                    inputs, rows, run.batch_sizes, old_state.select_rows(run.sentences)
                 )
                 for layer, layer_outputs in zip(contextual, outputs):
                     for direction in range(2):
@@ -162,48 +162,34 @@ class BiLm(nn.Module):
             new_state,
         )
 
-    def run_layers(
-        self,
-        inputs: torch.Tensor,
-        batch_sizes: Sequence[int],
-        state: Optional[LstmState] = None,
-        rows: Optional[torch.Tensor] = None,
-        dropout: float = 0.0,
+    def _run_layers(
+        self, inputs: torch.Tensor, rows: torch.Tensor, batch_sizes: Sequence[int], state: LstmState
     ) -> Tuple[List[torch.Tensor], LstmState]:
         """
-        Runs all LSTM layers over packed tokens (`lstm.py` says how they are packed).
-
         # Parameters
 
-        inputs : `torch.Tensor`
-            Packed token vectors, `(2, num_tokens, projection_dim)`: those of the backward direction from the
-            sentences' ends. With `rows`, `(2, num_inputs, projection_dim)`.
-        batch_sizes, rows :
+        inputs, rows, batch_sizes :
             As for `ClippedLstm`.
-        state : `Optional[LstmState]`, optional (default = `None`)
-            Of all layers and `batch_sizes[0]` sentences; `None`: zeros.
-        dropout : `float`, optional (default = `0.0`)
-            Share of each layer's inputs that becomes zero in training, the residual included.
+        state : `LstmState`
+            Of all layers and `batch_sizes[0]` sentences.
 
         # Returns
 
         `Tuple[List[torch.Tensor], LstmState]`
             For each layer its packed outputs, `(2, num_tokens, projection_dim)`, and the state of all layers.
         """
+        dtype = PRECISIONS[self.precision]
         outputs: List[torch.Tensor] = []
         states: List[LstmState] = []
         for index, layer in enumerate(self.layers):
-            inputs = nn.functional.dropout(inputs, dropout, self.training)
-            layer_outputs, layer_state = layer(
-                inputs,
-                batch_sizes,
-                None if state is None else LstmState(state.hidden[index], state.memory[index]),
-                rows if index == 0 else None,
-                PRECISIONS[self.precision],
-            )
-            # Residual connections begin at the second layer.
-            inputs = layer_outputs if index == 0 else layer_outputs + inputs
-            outputs.append(inputs)
+            layer_state = LstmState(state.hidden[index], state.memory[index])
+            if index == 0:
+                layer_outputs, layer_state = layer(inputs, batch_sizes, layer_state, rows, dtype)
+            else:
+                layer_outputs, layer_state = layer(outputs[-1], batch_sizes, layer_state, dtype=dtype)
+                # Residual connections begin at the second layer.
+                layer_outputs = layer_outputs + outputs[-1]
+            outputs.append(layer_outputs)
             states.append(layer_state)
         return outputs, LstmState(*(torch.stack(tensors) for tensors in zip(*states)))
 
@@ -231,7 +217,7 @@ class BiLm(nn.Module):
                 f"`precision` must be float32 to train the biLM, but is {self.precision}; "
                 "freeze the biLM (requires_grad false) or leave the precision out"
             )
-        return character_ids
+        return character_ids.long()
 
     def _state_for(self, batch_size: int, state: Optional[LstmState]) -> LstmState:
         """A state of at least so many rows; those that are missing are zeros."""

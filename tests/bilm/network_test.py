@@ -280,23 +280,6 @@ def test_a_used_bilm_can_be_copied_and_pickled(bilm, batch):
             assert torch.equal(one, other)
 
 
-def test_dropout_zeroes_layer_inputs_in_training_only(bilm):
-    bilm = copy.deepcopy(bilm)
-    inputs = torch.ones(2, 4, 32)
-    plain, _ = bilm.eval().run_layers(inputs, [2, 2])
-    torch.manual_seed(0)
-    without, _ = bilm.run_layers(inputs, [2, 2], dropout=0.5)
-    dropped, _ = bilm.train().run_layers(inputs, [2, 2], dropout=0.5)
-    assert torch.equal(plain[1], without[1])
-    torch.manual_seed(0)
-    kept = torch.nn.functional.dropout(inputs, 0.5)
-    first, _ = bilm.layers[0](kept, [2, 2])
-    assert torch.equal(dropped[0], first)
-    # The residual is of the inputs as they were dropped.
-    kept = torch.nn.functional.dropout(first, 0.5)
-    assert torch.equal(dropped[1], bilm.layers[1](kept, [2, 2])[0] + kept)
-
-
 @pytest.mark.gpu
 def test_a_gpu_gives_the_same_vectors_and_gradients(bilm, batch):
     outputs, gradients = [], []

@@ -96,6 +96,31 @@ def test_the_cache_makes_once_for_frozen_weights_and_anew_when_they_change():
     assert get(torch.bfloat16) == 6
 
 
+def test_the_cache_sees_weights_that_were_replaced_through_another_type():
+    class Holder(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.full((1000,), 1.0 + 2**-20), requires_grad=False)
+
+    holder = Holder()
+    cache = FrozenCache()
+
+    def get():
+        return cache.get([holder.weight], holder.weight.dtype, lambda: holder.weight[0].item())
+
+    assert get() == 1.0 + 2**-20
+    for _ in range(5):
+        holder.half().float()
+        assert get() == 1.0
+
+
+def test_the_cache_works_in_inference_mode():
+    with torch.inference_mode():
+        weight = torch.zeros(3)
+        cache = FrozenCache()
+        assert cache.get([weight], weight.dtype, lambda: 1) == cache.get([weight], weight.dtype, lambda: 2) == 1
+
+
 def test_copies_and_pickles_of_the_cache_are_empty():
     weight = torch.zeros(3)
     cache = FrozenCache()
