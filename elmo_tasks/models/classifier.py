@@ -6,6 +6,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models import Model
+from allennlp.nn import RegularizerApplicator
 
 from elmo_tasks.common.protocols import ReportsMetrics
 from elmo_tasks.models.class_weights import ClassWeights
@@ -27,8 +28,8 @@ class Classifier(Model):
         The name of the label for the metrics `precision`, `recall`, `f1` and `positive_share`.
     class_weights : `Union[str, Dict[str, float]]`, optional (default = `None`)
         What each label weighs in the loss, by name; or `"balanced"`, from the counts of the training part.
-    **kwargs
-        For `Model`.
+    regularizer : `RegularizerApplicator`, optional (default = `None`)
+        Penalties on parameters, added to the training loss.
 
     # Raises
 
@@ -45,9 +46,9 @@ class Classifier(Model):
         vocab: Vocabulary,
         positive_label: Optional[Union[str, int]] = None,
         class_weights: Optional[Union[str, Dict[str, float]]] = None,
-        **kwargs: Any,
+        regularizer: Optional[RegularizerApplicator] = None,
     ) -> None:
-        super().__init__(vocab, **kwargs)
+        super().__init__(vocab, regularizer)
         names_by_index = vocab.get_index_to_token_vocabulary(LABEL_NAMESPACE)
         self.label_names: List[str] = [names_by_index[index] for index in sorted(names_by_index)]
         if len(self.label_names) < 2:

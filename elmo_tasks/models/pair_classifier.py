@@ -7,6 +7,7 @@ from allennlp.common.checks import check_dimensions_match
 from allennlp.data import TextFieldTensors, Vocabulary
 from allennlp.models import Model
 from allennlp.modules import FeedForward, Seq2SeqEncoder, Seq2VecEncoder, TextFieldEmbedder
+from allennlp.nn import RegularizerApplicator
 
 from elmo_tasks.models.classifier import Classifier
 from elmo_tasks.models.label_scorer import LabelScorer
@@ -49,8 +50,8 @@ class PairClassifier(Classifier):
         The name of the label for the metrics `precision`, `recall`, `f1` and `positive_share`.
     class_weights : `Union[str, Dict[str, float]]`, optional (default = `None`)
         What each label weighs in the loss, by name; or `"balanced"`, from the counts of the training part.
-    **kwargs
-        For `Model`.
+    regularizer : `RegularizerApplicator`, optional (default = `None`)
+        Penalties on parameters, added to the training loss.
 
     # Raises
 
@@ -79,9 +80,9 @@ class PairClassifier(Classifier):
         symmetric: bool = False,
         positive_label: Optional[Union[str, int]] = None,
         class_weights: Optional[Union[str, Dict[str, float]]] = None,
-        **kwargs: Any,
+        regularizer: Optional[RegularizerApplicator] = None,
     ) -> None:
-        super().__init__(vocab, positive_label=positive_label, class_weights=class_weights, **kwargs)
+        super().__init__(vocab, positive_label, class_weights, regularizer)
         self.encoder = SentenceEncoder(text_field_embedder, seq2seq_encoder)
         token_dim = self.encoder.get_output_dim()
         if alignment is not None:
