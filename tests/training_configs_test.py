@@ -45,7 +45,7 @@ def _in_the_checkout(monkeypatch):
 def test_config_trains_on_the_fixtures(config, tmp_path):
     train_model(load(CONFIGS / config, "smoke.libsonnet"), serialization_dir=str(tmp_path / "run"))
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
-    assert metrics["training_epochs"] == 1
+    assert metrics["epoch"] == 1
     assert 0 <= metrics["test_accuracy"] <= 1
     assert (tmp_path / "run/model.tar.gz").is_file()
 
@@ -54,7 +54,7 @@ def test_config_trains_on_the_fixtures(config, tmp_path):
 def test_override_applies_to_the_base_config(override, tmp_path):
     params = load(CONFIGS / "mr.jsonnet", "smoke.libsonnet", override)
     train_model(params, serialization_dir=str(tmp_path / "run"))
-    assert json.loads((tmp_path / "run/metrics.json").read_text())["training_epochs"] == 1
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["epoch"] == 1
 
 
 @pytest.mark.parametrize("config", names(write_json["configs"](), CONFIGS))

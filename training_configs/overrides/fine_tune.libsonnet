@@ -7,7 +7,7 @@ local rate = 1e-4;
   [elmo + '.cache']: null,
   'trainer.optimizer.parameter_groups': [
     [['scalar_mix'], { lr: 1e-2, weight_decay: 1e-3 }],
-    [['bilm\\.lstm'], { lr: rate }],
+    [['bilm\\.layers'], { lr: rate }],
     [['bilm\\.character_encoder'], { lr: rate / 2.6 }],
   ],
 }
