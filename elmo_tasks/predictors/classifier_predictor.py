@@ -33,7 +33,7 @@ class ClassifierPredictor(Predictor):
 
     model : `Model`
     dataset_reader : `DatasetReader`
-        Makes instances of texts or files; its `keep_every_row` is set.
+        Makes instances of texts or files; its `keep_every_row` is set, its `max_instances` lifted.
     frozen : `bool`, optional (default = `True`)
         Whether the model is put into evaluation mode.
     """
@@ -43,9 +43,10 @@ class ClassifierPredictor(Predictor):
 
     def __init__(self, model: Model, dataset_reader: DatasetReader, frozen: bool = True) -> None:
         super().__init__(model, dataset_reader, frozen)
-        # In training, blank rows are left out and malformed ones are errors; outputs must line up with
-        # inputs.
+        # In training, blank rows are left out, malformed ones are errors, and a trial run may have read only the first
+        # rows; outputs must line up with inputs.
         dataset_reader.keep_every_row = True  # type: ignore[attr-defined]
+        dataset_reader.max_instances = None
         self._num_lines = 0
 
     def load_line(self, line: str) -> JsonDict:

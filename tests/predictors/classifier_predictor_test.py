@@ -70,6 +70,12 @@ def test_output_is_the_same_for_every_batch_size_and_in_order(archive, allennlp,
         assert [close(line) for line in lines] == expected
 
 
+def test_limit_of_a_trial_run_does_not_hold_for_predictions(archive, allennlp):
+    limit = '{"dataset_reader.max_instances": 1}'
+    lines = allennlp("predict", archive.path, archive.data, "--silent", "--use-dataset-reader", "--overrides", limit)
+    assert len(lines) == len(archive.inputs) > 1
+
+
 @pytest.mark.parametrize("batch_size", [1, 2, 64])
 def test_blank_texts_get_a_line_like_all_others(archive, allennlp, json_lines, batch_size):
     blank = [{**archive.inputs[0], next(iter(archive.inputs[0])): text} for text in ("", "  ")]
