@@ -74,12 +74,8 @@ def overlap_features(pair: Pair) -> List[float]:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "num_positive", "num_negative"), [(MR_FILES[0], 217, 217), (MR_FILES[1], 72, 72)]
-)
-def test_snippets_are_half_positive_and_half_negative(
-    name: str, num_positive: int, num_negative: int
-) -> None:
+@pytest.mark.parametrize(("name", "num_positive", "num_negative"), [(MR_FILES[0], 217, 217), (MR_FILES[1], 72, 72)])
+def test_snippets_are_half_positive_and_half_negative(name: str, num_positive: int, num_negative: int) -> None:
     labels = [label for _, label in read_snippets(name)]
     assert labels.count(1) == num_positive
     assert labels.count(0) == num_negative
@@ -104,9 +100,7 @@ def test_classes_of_the_snippets_are_mixed_in_the_file() -> None:
 def test_polarity_files_hold_the_same_snippets_in_windows_1252(suffix: str, label: int) -> None:
     lines = read_lines(f"mr/rt-polarity.{suffix}", "cp1252")
     # Like the corpus: a blank before each line end.
-    assert lines == [
-        f"{text} " for name in MR_FILES for text, its_label in read_snippets(name) if its_label == label
-    ]
+    assert lines == [f"{text} " for name in MR_FILES for text, its_label in read_snippets(name) if its_label == label]
 
 
 @pytest.mark.parametrize("suffix", ["pos", "neg"])
@@ -119,9 +113,7 @@ def test_polarity_files_mislead_a_reader_that_takes_them_for_latin_1(suffix: str
     assert len(content.decode("latin-1").splitlines()) > content.count(b"\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "num_paraphrases", "num_others"), [(MRPC_FILES[0], 166, 85), (MRPC_FILES[1], 82, 42)]
-)
+@pytest.mark.parametrize(("name", "num_paraphrases", "num_others"), [(MRPC_FILES[0], 166, 85), (MRPC_FILES[1], 82, 42)])
 def test_two_pairs_of_three_are_paraphrases(name: str, num_paraphrases: int, num_others: int) -> None:
     qualities = [pair.quality for pair in read_pairs(name)]
     assert qualities.count(1) == num_paraphrases
@@ -163,9 +155,7 @@ def test_no_sentence_occurs_twice() -> None:
 
 def test_held_out_parts_share_no_eight_tokens_in_a_row_with_training() -> None:
     snippets = [runs_of_eight_tokens(text for text, _ in read_snippets(name)) for name in MR_FILES]
-    pairs = [
-        runs_of_eight_tokens(text for pair in read_pairs(name) for text in pair[3:]) for name in MRPC_FILES
-    ]
+    pairs = [runs_of_eight_tokens(text for pair in read_pairs(name) for text in pair[3:]) for name in MRPC_FILES]
     text = [runs_of_eight_tokens(read_lines(name)) for name in TEXT_FILES]
     for training, held_out in (snippets, pairs, text):
         assert not training & held_out
