@@ -4,7 +4,7 @@ import logging
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
-from allennlp.common import Lazy, Params
+from allennlp.common import Lazy
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 
@@ -166,20 +166,16 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         self._warm_up_sentences = [sentence.split() for sentence in warm_up_sentences or []]
         self._stateful_bilm: Optional[StatefulBiLm] = None
 
-        if mix is None:
-            mix = Lazy(
-                ScalarLayerMix,
-                params=Params(
-                    {
-                        "initial": scalar_mix_parameters,
-                        "trainable": scalar_mix_parameters is None,
-                        "layer_norm": do_layer_norm,
-                    }
-                ),
+        sizes = (self.bilm.options.num_representations, self.bilm.options.bilm_dim)
+        if mix is not None:
+            self.scalar_mix = mix.construct(num_representations=sizes[0], bilm_dim=sizes[1])
+        else:
+            self.scalar_mix = ScalarLayerMix(
+                *sizes,
+                initial=scalar_mix_parameters,
+                trainable=scalar_mix_parameters is None,
+                layer_norm=do_layer_norm,
             )
-        self.scalar_mix = mix.construct(
-            num_representations=self.bilm.options.num_representations, bilm_dim=self.bilm.options.bilm_dim
-        )
         self._dropout = torch.nn.Dropout(dropout)
         self._projection: Optional[torch.nn.Linear] = None  # type: ignore[assignment]
         self.output_dim = self.bilm.options.bilm_dim
