@@ -3,15 +3,16 @@
 import logging
 import re
 import zlib
-from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Union
+from dataclasses import dataclass
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DatasetReader, Instance, Token
+from allennlp.data import DatasetReader, Instance, Token, TokenIndexer
 from allennlp.data.fields import TextField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
-from elmo_tasks.dataset_readers.bilm_text_files import Line, TextSource, find_sources, interleave
+from elmo_tasks.dataset_readers.bilm_text_files import Line, Source, find_sources, interleave
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 
 logger = logging.getLogger(__name__)
@@ -21,11 +22,22 @@ UNITS = ("words", "characters")
 _NUMBER = re.compile(r"[-+]?\d[\d.,:/]*")
 
 
-class InstanceSource(NamedTuple):
-    """The sentences that another reader finds: each of its text fields becomes a line."""
+@dataclass(frozen=True)
+class InstanceSource(Source):
+    """
+    The sentences that another reader finds: each of its text fields is a line.
+
+    # Parameters
+
+    reader : `DatasetReader`
+    data_path : `str`
+        For that reader.
+    num_lines : `int`
+        How many they are.
+    """
 
     reader: DatasetReader
-    name: str
+    data_path: str
     num_lines: int
 
     @classmethod
@@ -37,13 +49,12 @@ class InstanceSource(NamedTuple):
         return self.num_lines
 
     def lines(self) -> Iterator[Line]:
-        """The words of each text field, as they are read."""
         number = 0
-        for instance in self.reader.read(self.name):
+        for instance in self.reader.read(self.data_path):
             for field in instance.fields.values():
                 if isinstance(field, TextField):
                     number += 1
-                    yield Line(" ".join(token.text for token in field.tokens), self.name, number)
+                    yield Line(" ".join(str(token) for token in field.tokens), self.data_path, number)
 
 
 @DatasetReader.register("bilm_text")
@@ -102,9 +113,9 @@ class BiLmTextReader(DatasetReader):
         self._lowercase_share = lowercase_share
         self._number_word = number_word
         self._source = source
-        self._token_indexers = {"tokens": SingleIdTokenIndexer(namespace=NAMESPACE)}
+        self._token_indexers: Dict[str, TokenIndexer] = {"tokens": SingleIdTokenIndexer(namespace=NAMESPACE)}
 
-    def find_sources(self, data_path: Union[str, Sequence[str]]) -> Sequence[Union[TextSource, InstanceSource]]:
+    def find_sources(self, data_path: Union[str, Sequence[str]]) -> Sequence[Source]:
         """
         # Parameters
 
@@ -117,13 +128,11 @@ class BiLmTextReader(DatasetReader):
         entries = [data_path] if isinstance(data_path, str) else data_path
         return [InstanceSource.of(self._source, entry) for entry in entries]
 
-    def blocks(
-        self, sources: Sequence[Union[TextSource, InstanceSource]], block_size: int
-    ) -> Iterator[List[List[str]]]:
+    def blocks(self, sources: Sequence[Source], block_size: int) -> Iterator[List[List[str]]]:
         """
         # Parameters
 
-        sources : `Sequence[Union[TextSource, InstanceSource]]`
+        sources : `Sequence[Source]`
             From `find_sources`.
         block_size : `int`
             Consecutive lines in a block, of which the empty ones are left out.

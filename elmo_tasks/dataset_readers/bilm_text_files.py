@@ -7,11 +7,11 @@ import lzma
 import os
 import re
 from dataclasses import dataclass
-from typing import Iterator, List, NamedTuple, Optional, Sequence, TextIO, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from allennlp.common.checks import ConfigurationError
 
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+_OPENERS: Dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 # "#90%:" or "#:-5000": a Python slice of lines, in numbers or in hundredths of all.
 _SLICE = re.compile(r"#(?P<first>(-?\d+%?)?):(?P<last>(-?\d+%?)?)$")
 
@@ -24,8 +24,19 @@ class Line(NamedTuple):
     number: int
 
 
+class Source:
+    """Lines that can be read again and again, and counted."""
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def lines(self) -> Iterator[Line]:
+        """The lines, read as they are asked for."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class TextSource:
+class TextSource(Source):
     """
     Consecutive lines of a file.
 
@@ -44,7 +55,6 @@ class TextSource:
         return len(self.line_range)
 
     def lines(self) -> Iterator[Line]:
-        """These lines, read as they are asked for."""
         return itertools.islice(_read_lines(self.path), self.line_range.start, self.line_range.stop)
 
 
@@ -71,13 +81,13 @@ def find_sources(data_path: Union[str, Sequence[str]]) -> List[TextSource]:
     return [source for entry in entries for source in _find_sources(os.fspath(entry))]
 
 
-def interleave(sources: Sequence[TextSource], block_size: int) -> Iterator[List[Line]]:
+def interleave(sources: Sequence[Source], block_size: int) -> Iterator[List[Line]]:
     """
     Blocks of consecutive lines, in turn from all sources in proportion to their sizes, so that all end together.
 
     # Parameters
 
-    sources : `Sequence[TextSource]`
+    sources : `Sequence[Source]`
         Where the lines come from.
     block_size : `int`
         Lines in a block; the last block of a source may be smaller.
@@ -117,7 +127,6 @@ def _line_number(text: str, num_lines: int) -> Optional[int]:
 
 def _read_lines(path: str) -> Iterator[Line]:
     opener = _OPENERS.get(os.path.splitext(path)[1], open)
-    text_file: TextIO
     with opener(path, "rt", encoding="utf-8") as text_file:
         number = 0
         try:

@@ -64,8 +64,16 @@ class WordVocabulary(Vocabulary):
             The most frequent words that are kept, besides the special ones; `None`: all.
         min_count : `int`, optional (default = `1`)
             Words with fewer occurrences are left out.
+
+        # Raises
+
+        ConfigurationError
+            Where the reader is of another kind.
         """
-        counts = count_words(reader.sentences(data_path))
+        sentences = getattr(reader, "sentences", None)
+        if sentences is None:
+            raise ConfigurationError(f"the reader must be a `bilm_text`, but is a {type(reader).__name__}")
+        counts = count_words(sentences(data_path))
         words = by_falling_count(counts, max_words, min_count)
         num_known = sum(counts[word] for word in words)
         logger.info(

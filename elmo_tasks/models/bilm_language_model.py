@@ -3,13 +3,14 @@
 import contextlib
 import itertools
 import logging
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, cast
 
 import torch
 from allennlp.common import Lazy
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import is_distributed
 from allennlp.data import Vocabulary
+from allennlp.data.fields import TextField
 from allennlp.models import Model
 
 from elmo_tasks.bilm.character_ids import encode_token
@@ -124,18 +125,18 @@ class BiLmLanguageModel(Model):
             inputs = _by_step(forward_inputs, backward_inputs)
             targets = _by_step(forward_targets, backward_targets)
             states = self._states_before(mask.size(0), mask.device) if continues else None
-            # (2, num_steps * batch_size, projection_dim)
-            contextual, states = self.contextual(token_vectors[inputs], mask.shape, states)
+            layers, states = self.run_layers(token_vectors[inputs], (mask.size(0), mask.size(1)), states)
             self._keep(states if carries else None)
             # (num_predictions,)
             (valid,) = mask.t().reshape(-1).nonzero(as_tuple=True)
-            losses = self._losses(self._dropout(contextual[:, valid]), targets[:, valid])
-        self._perplexity.add(*losses.tolist(), num_predictions=len(valid))
+            losses = self._losses(self._dropout(layers[-1][:, valid]), targets[:, valid])
+        forward_loss, backward_loss = losses.tolist()
+        self._perplexity.add(forward_loss, backward_loss, len(valid))
         return {"loss": losses.mean() / max(len(valid), 1)}
 
-    def contextual(
+    def run_layers(
         self, token_vectors: torch.Tensor, shape: Tuple[int, int], states: Optional[List[LstmState]] = None
-    ) -> Tuple[torch.Tensor, List[LstmState]]:
+    ) -> Tuple[List[torch.Tensor], List[LstmState]]:
         """
         # Parameters
 
@@ -149,19 +150,54 @@ class BiLmLanguageModel(Model):
 
         # Returns
 
-        `Tuple[torch.Tensor, List[LstmState]]`
-            The outputs of the last layer, of the shape of `token_vectors`, and the states after the last step.
+        `Tuple[List[torch.Tensor], List[LstmState]]`
+            The outputs of each layer, of the shape of `token_vectors`, and the states after the last step.
         """
         batch_size, num_steps = shape
-        outputs = token_vectors
+        outputs: List[torch.Tensor] = []
         new_states: List[LstmState] = []
+        inputs = token_vectors
         for number, layer in enumerate(self.network.lstm_layers):
-            inputs = self._dropout(outputs)
-            outputs, state = layer(inputs, [batch_size] * num_steps, states[number] if states else None)
+            inputs = self._dropout(inputs)
+            layer_outputs, state = layer(inputs, [batch_size] * num_steps, states[number] if states else None)
             # Residual connections begin at the second layer.
-            outputs = outputs + inputs if number > 0 else outputs
+            inputs = layer_outputs + inputs if number > 0 else layer_outputs
+            outputs.append(inputs)
             new_states.append(state.detach())
         return outputs, new_states
+
+    def layer_activations(self, sentences: Sequence[Sequence[str]]) -> List[torch.Tensor]:
+        """
+        What ELMo would mix, for networks over words too.
+
+        # Parameters
+
+        sentences : `Sequence[Sequence[str]]`
+            The words of each, without boundaries.
+
+        # Returns
+
+        `List[torch.Tensor]`
+            The token vectors, twice side by side, and each layer's outputs, the forward direction's first:
+            `(num_sentences, num_tokens, 2 * projection_dim)`, zeros at padding.
+        """
+        num_steps = max((len(sentence) for sentence in sentences), default=0) + 1
+        # (num_sentences, num_steps, projection_dim): the words in both orders, after the boundary where they begin.
+        orders: List[List[List[str]]] = [[], []]
+        for sentence in sentences:
+            for order, words in zip(orders, (["<S>", *sentence], ["</S>", *reversed(sentence)])):
+                order.append(words + ["</S>"] * (num_steps - len(words)))
+        both = torch.stack([torch.stack([self._token_vectors(words) for words in order], dim=1) for order in orders])
+        layers, _ = self.run_layers(both.flatten(1, 2), (len(sentences), num_steps))
+        activations = []
+        for layer in [both.flatten(1, 2), *layers]:
+            forward, backward = layer.view_as(both).transpose(1, 2)
+            rows = [
+                torch.cat([forward[row, 1 : len(sentence) + 1], backward[row, 1 : len(sentence) + 1].flip(0)], dim=1)
+                for row, sentence in enumerate(sentences)
+            ]
+            activations.append(torch.nn.utils.rnn.pad_sequence(rows, batch_first=True))
+        return activations
 
     def predict_next(
         self, words: List[str], states: Optional[List[LstmState]] = None
@@ -180,13 +216,11 @@ class BiLmLanguageModel(Model):
             Float `(num_words,)`, the log probability that the forward direction gives each word of the vocabulary as
             the next one, in nats, and the states to go on with.
         """
-        device = next(self.parameters()).device
-        character_ids = torch.tensor([encode_token(word) for word in words], device=device)
-        word_ids = torch.tensor([self._word_id(word) for word in words], device=device)
         # The layers run both directions: the other one reads along, and is not asked. (2, num_words, projection_dim)
-        vectors = self.network.token_vectors(character_ids, word_ids).expand(2, -1, -1)
-        contextual, states = self.contextual(vectors, (1, len(words)), states)
-        return self.softmaxes[0].log_probabilities(contextual[0, -1:])[0], states
+        vectors = self._token_vectors(words).expand(2, -1, -1)
+        layers, states = self.run_layers(vectors, (1, len(words)), states)
+        softmax: Any = self.softmaxes[0]
+        return softmax.log_probabilities(layers[-1][0, -1:])[0], states
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """Forward, backward and mean perplexity, and while training, tokens per second: see `Perplexity`."""
@@ -204,9 +238,9 @@ class BiLmLanguageModel(Model):
         if not any(isinstance(softmax, SampledSoftmax) and softmax.samples_in_training for softmax in self.softmaxes):
             return
         ids = [
-            self._word_id(token.text)
+            self._word_id(str(token))
             for instance in itertools.islice(training_instances(), SENTENCES_TO_LOOK_AT)
-            for token in instance["tokens"]
+            for token in cast(TextField, instance["tokens"])
         ]
         num_words = self.vocab.get_vocab_size(NAMESPACE)
         num_frequent = sum(1 for index in ids if index < num_words / 10)
@@ -233,6 +267,13 @@ class BiLmLanguageModel(Model):
                 LstmState(*(tensor.chunk(num_processes, dim=1)[rank] for tensor in state_of_all))
                 for state_of_all in self._states_of_all_processes
             ]
+
+    def _token_vectors(self, words: Sequence[str]) -> torch.Tensor:
+        device = next(self.parameters()).device
+        character_ids = torch.tensor([encode_token(word) for word in words], device=device)
+        word_ids = torch.tensor([self._word_id(word) for word in words], device=device)
+        # (num_words, projection_dim)
+        return self.network.token_vectors(character_ids, word_ids)
 
     def _word_id(self, word: str) -> int:
         words = self.vocab.get_token_to_index_vocabulary(NAMESPACE)

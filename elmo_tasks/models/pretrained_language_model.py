@@ -2,9 +2,8 @@
 
 import logging
 import os
-from typing import Dict
+from typing import Any, Dict
 
-import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 from allennlp.models import Model
@@ -73,7 +72,7 @@ def _words(model: Model) -> Dict[str, int]:
     return model.vocab.get_token_to_index_vocabulary(NAMESPACE)
 
 
-def _load(module: torch.nn.Module, earlier: torch.nn.Module, pretrained_file: str) -> None:
+def _load(module: Any, earlier: Any, pretrained_file: str) -> None:
     try:
         module.load_state_dict(earlier.state_dict())
     except RuntimeError as error:

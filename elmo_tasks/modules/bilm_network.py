@@ -1,6 +1,6 @@
 """The biLM as a part of a language model: token vectors, then LSTM layers in both directions."""
 
-from typing import Any, Dict, Iterable, Optional
+from typing import Any, Dict, Optional, Sequence, cast
 
 import torch
 from allennlp.common import Registrable
@@ -22,7 +22,7 @@ class BiLmNetwork(Registrable, torch.nn.Module):
         raise NotImplementedError
 
     @property
-    def lstm_layers(self) -> Iterable[ClippedLstm]:
+    def lstm_layers(self) -> Sequence[ClippedLstm]:
         """From the lowest up, each from `projection_dim` to `projection_dim` in both directions."""
         raise NotImplementedError
 
@@ -75,11 +75,12 @@ class CharacterNetwork(BiLmNetwork):
         return self.bilm.options.projection_dim
 
     @property
-    def lstm_layers(self) -> Iterable[ClippedLstm]:
+    def lstm_layers(self) -> Sequence[ClippedLstm]:
         return self.bilm.layers
 
     def token_vectors(self, character_ids: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
-        return self.bilm.character_encoder(character_ids)
+        vectors: torch.Tensor = self.bilm.character_encoder(character_ids)
+        return vectors
 
 
 @BiLmNetwork.register("words")
@@ -125,8 +126,8 @@ class WordNetwork(BiLmNetwork):
         return self.table.embedding_dim
 
     @property
-    def lstm_layers(self) -> Iterable[ClippedLstm]:
-        return self.layers
+    def lstm_layers(self) -> Sequence[ClippedLstm]:
+        return cast(Sequence[ClippedLstm], self.layers)
 
     def token_vectors(self, character_ids: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
         return self.table(word_ids)

@@ -1,7 +1,7 @@
 """Text out of a language model, one word or character after the other."""
 
 import math
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -45,6 +45,8 @@ class TextGenerator(Predictor):
 
     def __init__(self, model: Model, dataset_reader: DatasetReader, frozen: bool = True) -> None:
         super().__init__(model, dataset_reader, frozen)
+        self._model: Any
+        self._dataset_reader: Any
         if not isinstance(model, BiLmLanguageModel) or not isinstance(dataset_reader, BiLmTextReader):
             raise ConfigurationError(
                 "the predictor `text_generator` must have a bilm_language_model and its reader bilm_text, but has "

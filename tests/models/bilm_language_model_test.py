@@ -1,4 +1,3 @@
-
 import pytest
 import torch
 from allennlp.common import Params
@@ -127,8 +126,8 @@ def test_no_direction_sees_its_target(vocabulary, tmp_path, direction):
         (batch,) = batches(vocabulary, str(path), 1)
         vectors = model.network.token_vectors(batch["character_ids"], batch["word_ids"])
         inputs = torch.stack([vectors[batch[f"{d}_inputs"][0]] for d in ("forward", "backward")])
-        contextual, _ = model.contextual(inputs, (1, 6))
-        outputs.append(contextual[0 if direction == "forward" else 1])
+        layers, _ = model.run_layers(inputs, (1, 6))
+        outputs.append(layers[-1][0 if direction == "forward" else 1])
     # Both directions predict the middle word of five at their third step, and read it at the next one.
     changed = (outputs[0] - outputs[1]).abs().amax(dim=1) > 1e-6
     assert changed.tolist() == [False, False, False, True, True, True]
@@ -155,6 +154,27 @@ def test_a_batch_of_other_rows_cannot_continue(vocabulary, text):
     model(**batches(vocabulary, text, 2, unroll_steps=3)[0])
     with pytest.raises(ConfigurationError, match="has 1 after 2"):
         model(**batches(vocabulary, text, 1, unroll_steps=3)[1])
+
+
+def test_layer_activations_are_those_of_the_bilm(vocabulary):
+    sentences = [["the", "film"], ["Why"], ["a", "boat", "in", "the", "man"]]
+    model = build(vocabulary).eval()
+    with torch.no_grad():
+        layers = model.layer_activations(sentences)
+        expected = model.network.bilm(encode_sentences(sentences)).activations
+    assert len(layers) == 3
+    for layer, expected_layer in zip(layers, expected):
+        for row, sentence in enumerate(sentences):
+            torch.testing.assert_close(layer[row, : len(sentence)], expected_layer[row, 1 : len(sentence) + 1])
+            assert not layer[row, len(sentence) :].any()
+
+
+def test_three_layers_of_a_network_over_words(vocabulary):
+    model = build(vocabulary, network={"type": "words", "projection_dim": 256, "cell_dim": 4}).eval()
+    layers = model.layer_activations([["the", "film"], ["a", "man", "in"]])
+    assert [tuple(layer.shape) for layer in layers] == [(2, 3, 512)] * 3
+    the = model.network.table.weight[vocabulary.get_token_index("the", "words")]
+    assert torch.equal(layers[0][0, 0], torch.cat([the, the]))
 
 
 @pytest.mark.parametrize(

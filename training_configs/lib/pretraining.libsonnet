@@ -9,7 +9,9 @@ local env = import 'env.libsonnet';
   // Streams of a batch, and predictions of each stream in a batch.
   batch_size:: 128,
   unroll_steps:: 20,
+  // Words of the vocabulary besides the special ones, the most frequent; null: all that occur `min_count` times.
   max_words:: null,
+  min_count:: 1,
 
   dataset_reader: { type: 'bilm_text', unroll_steps: $.unroll_steps },
   train_data_path: $.text.train,
@@ -20,6 +22,7 @@ local env = import 'env.libsonnet';
     reader: $.dataset_reader,
     data_path: $.train_data_path,
     max_words: $.max_words,
+    min_count: $.min_count,
   },
   datasets_for_vocab_creation: [],
 
@@ -27,6 +30,7 @@ local env = import 'env.libsonnet';
 
   data_loader: { type: 'bilm_text', batch_size: $.batch_size },
 
+  // `cuda_device` is absent on purpose: AllenNLP then takes the GPU where there is one.
   trainer: {
     num_epochs: 1,
     validation_metric: '-perplexity',
@@ -34,5 +38,7 @@ local env = import 'env.libsonnet';
     checkpointer: { type: 'atomic', save_every_num_batches: 500 },
     optimizer: { type: 'adam', lr: 2e-3 },
     grad_norm: 1.0,
+    // options.json and weights.hdf5 of the best epoch, in the folder `bilm` of the run.
+    callbacks: if $.network.type == 'characters' then [{ type: 'export_bilm' }] else [],
   },
 }

@@ -1,6 +1,6 @@
 // The biLM that comes with the package: small enough for 16 MB and for pretraining on two CPU cores.
 (import '../lib/pretraining.libsonnet') {
-  local corpus = std.extVar('ELMO_TASKS_CORPUS'),
+  local corpus = (import '../lib/env.libsonnet').corpus,
   // As much text as two cores read in some hours.
   text:: { train: corpus + '/*.txt*#:30%', heldout: corpus + '/*.txt*#99%:' },
   // Two processes of this batch size: 3,840 predictions for each update.
@@ -39,6 +39,8 @@
   },
 
   trainer+: {
+    // float16: half of the size, and nothing that a classifier would notice.
+    callbacks: [{ type: 'export_bilm', dtype: 'float16' }],
     checkpointer+: { save_every_num_batches: 200 },
     learning_rate_scheduler: { type: 'linear_with_warmup', warmup_steps: 100 },
   },
