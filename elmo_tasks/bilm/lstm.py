@@ -131,7 +131,7 @@ class ClippedLstm(nn.Module):
         rows : `Optional[torch.Tensor]`, optional (default = `None`)
             int64 `(2, num_tokens)`: which of the inputs each token reads. Repeated inputs then cost their product once.
         dtype : `Optional[torch.dtype]`, optional (default = that of the parameters)
-            Of the products, where no gradient is wanted.
+            Of the factors of all products, those of the gradient too; sums and all else stay in that of the parameters.
 
         # Returns
 
@@ -145,6 +145,7 @@ class ClippedLstm(nn.Module):
         # On a processor, one direction after the other; on a GPU both in the same, fewer, larger operations.
         directions: Sequence[Any] = [0, 1] if inputs.device.type == "cpu" else [slice(None)]
 
+        dtype = self.projection.dtype if dtype is None else dtype
         clips = _Clips(self.cell_clip, self.projection_clip)
         results: List[Tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
         if wants_gradient(inputs, *parameters, *state):
@@ -152,9 +153,8 @@ class ClippedLstm(nn.Module):
                 inputs = _take_rows(inputs, rows)
             for direction in directions:
                 tensors = [tensor[direction] for tensor in (inputs, *parameters, *state)]
-                results.append(_LstmWithGradient.apply(*tensors, batch_sizes, clips))
+                results.append(_LstmWithGradient.apply(*tensors, batch_sizes, clips, dtype))
         else:
-            dtype = self.projection.dtype if dtype is None else dtype
             products = self._products.get(
                 (self.input_kernel, self.recurrent_kernel, self.bias, self.projection),
                 dtype,
@@ -308,12 +308,13 @@ class _LstmWithGradient(Function):
         memory: torch.Tensor,
         batch_sizes: Sequence[int],
         clips: _Clips,
+        dtype: torch.dtype,
     ) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        products = _Products.of([input_kernel, recurrent_kernel, bias, projection])
+        products = _Products.of([input_kernel, recurrent_kernel, bias, projection], dtype)
         gates_from_inputs = _project_inputs(inputs, None, batch_sizes, products.input)
         tape: List[_Step] = []
         outputs, last_hidden, last_memory = _run(gates_from_inputs, hidden, memory, batch_sizes, products, clips, tape)
-        ctx.batch_sizes, ctx.clips = batch_sizes, clips
+        ctx.batch_sizes, ctx.clips, ctx.dtype = batch_sizes, clips, dtype
         weights = (input_kernel, recurrent_kernel, projection)
         ctx.save_for_backward(inputs, *weights, hidden, memory, outputs, *(t for step in tape for t in step))
         return outputs, last_hidden, last_memory
@@ -331,8 +332,8 @@ def _backward(
     inputs, input_kernel, recurrent_kernel, projection, hidden, memory, outputs, *taped = ctx.saved_tensors
     tape = [_Step(*taped[index : index + 3]) for index in range(0, len(taped), 3)]
     sizes = list(ctx.batch_sizes)
-    through_recurrent_kernel = Product(recurrent_kernel.transpose(-1, -2))
-    through_projection = Product(projection.transpose(-1, -2))
+    through_recurrent_kernel = Product(recurrent_kernel.transpose(-1, -2), dtype=ctx.dtype)
+    through_projection = Product(projection.transpose(-1, -2), dtype=ctx.dtype)
 
     # Packed, for the products over all steps. Gates and outputs: before their functions and clips.
     d_gates = outputs.new_empty(*outputs.shape[:-1], input_kernel.size(-2))
@@ -357,7 +358,7 @@ def _backward(
         torch.add(d_outputs_at[step], d_hidden_now, out=d_projected_at[step])
         _clip_gradient_(d_projected_at[step], unclipped_output, ctx.clips.projection)
         # (batch_size, cell_dim)
-        d_cell = through_projection(d_projected_at[step])
+        d_cell = through_projection(d_projected_at[step]).to(memory.dtype)
         d_memory_now.add_(tanh_backward(d_cell * output_gate, squashed_memory))
         _clip_gradient_(d_memory_now, unclipped_memory, ctx.clips.cell)
         # (batch_size, 4 * cell_dim)
@@ -378,17 +379,24 @@ def _backward(
         [hidden, *(outputs_at[step - 1].narrow(-2, 0, sizes[step]) for step in range(1, len(sizes)))], dim=-2
     )
     wanted = ctx.needs_input_grad
+    rounded_gates = d_gates.to(ctx.dtype)
     return (
-        torch.matmul(d_gates, input_kernel) if wanted[0] else None,
-        torch.matmul(d_gates.transpose(-1, -2), inputs) if wanted[1] else None,
-        torch.matmul(d_gates.transpose(-1, -2), earlier_outputs) if wanted[2] else None,
+        _multiply(rounded_gates, input_kernel) if wanted[0] else None,
+        _multiply(rounded_gates.transpose(-1, -2), inputs) if wanted[1] else None,
+        _multiply(rounded_gates.transpose(-1, -2), earlier_outputs) if wanted[2] else None,
         d_gates.sum(dim=-2) if wanted[3] else None,
-        torch.matmul(d_projected.transpose(-1, -2), cells) if wanted[4] else None,
+        _multiply(d_projected.transpose(-1, -2).to(ctx.dtype), cells) if wanted[4] else None,
         d_hidden,
         d_memory,
         None,
         None,
+        None,
     )
+
+
+def _multiply(rounded: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """A product in the precision of the first factor, as numbers in that of the second."""
+    return torch.matmul(rounded, other.to(rounded.dtype)).to(other.dtype)
 
 
 def _clip(tensor: torch.Tensor, bound: Optional[float]) -> torch.Tensor:

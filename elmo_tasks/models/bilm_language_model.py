@@ -15,6 +15,7 @@ from allennlp.models import Model
 
 from elmo_tasks.bilm.character_ids import encode_token
 from elmo_tasks.bilm.lstm import LstmState
+from elmo_tasks.bilm.network import PRECISIONS
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.models.perplexity import Perplexity
 from elmo_tasks.models.pretrained_language_model import start_from
@@ -69,6 +70,7 @@ class BiLmLanguageModel(Model):
         dropout: float = 0.1,
         seed: int = 13,
         pretrained_file: Optional[str] = None,
+        precision: str = "float32",
     ) -> None:
         super().__init__(vocab)
         num_words = vocab.get_vocab_size(NAMESPACE)
@@ -77,6 +79,9 @@ class BiLmLanguageModel(Model):
             softmax.construct(num_words=num_words, input_dim=self.network.projection_dim)
             for _ in range(1 if share_softmax else 2)
         )
+        if precision not in PRECISIONS:
+            raise ConfigurationError(f"`precision` must be one of {sorted(PRECISIONS)}, but is {precision!r}")
+        self._dtype = PRECISIONS[precision]
         self._dropout = torch.nn.Dropout(dropout)
         self._seed = seed
         self._num_steps = 0
@@ -159,7 +164,9 @@ class BiLmLanguageModel(Model):
         inputs = token_vectors
         for number, layer in enumerate(self.network.lstm_layers):
             inputs = self._dropout(inputs)
-            layer_outputs, state = layer(inputs, [batch_size] * num_steps, states[number] if states else None)
+            layer_outputs, state = layer(
+                inputs, [batch_size] * num_steps, states[number] if states else None, dtype=self._dtype
+            )
             # Residual connections begin at the second layer.
             inputs = layer_outputs + inputs if number > 0 else layer_outputs
             outputs.append(inputs)

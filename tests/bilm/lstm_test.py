@@ -129,7 +129,8 @@ def test_gradients_pass_gradcheck():
     arguments = [argument[0].detach().clone().requires_grad_() for argument in arguments]
 
     def run(*tensors):
-        return lstm_module._LstmWithGradient.apply(*tensors, BATCH_SIZES, lstm_module._Clips(None, None))
+        clips = lstm_module._Clips(None, None)
+        return lstm_module._LstmWithGradient.apply(*tensors, BATCH_SIZES, clips, torch.float64)
 
     assert torch.autograd.gradcheck(run, arguments)
 
@@ -221,7 +222,9 @@ def test_both_directions_in_one_run_give_what_two_runs_give(with_gradient):
     clips = lstm_module._Clips(lstm.cell_clip, lstm.projection_clip)
     expected, expected_state = lstm(inputs, BATCH_SIZES, state)
     if with_gradient:
-        outputs, hidden, memory = lstm_module._LstmWithGradient.apply(inputs, *weights, *state, BATCH_SIZES, clips)
+        outputs, hidden, memory = lstm_module._LstmWithGradient.apply(
+            inputs, *weights, *state, BATCH_SIZES, clips, inputs.dtype
+        )
         ours = torch.autograd.grad(loss_of(outputs, LstmState(hidden, memory)), lstm.parameters())
         theirs = torch.autograd.grad(loss_of(expected, expected_state), lstm.parameters())
         for one, other in zip(ours, theirs):
@@ -249,6 +252,26 @@ def test_reduced_precision_stays_near_and_returns_float32():
     assert rounded.dtype == rounded_state.memory.dtype == torch.float32
     assert 0.0 < float((rounded - exact).abs().max()) < 0.02
     assert float((rounded_state.memory - exact_state.memory).abs().max()) < 0.02
+
+
+def test_gradients_in_reduced_precision_stay_near_and_are_float32():
+    """Rounded factors: within two hundredths of each gradient's length, and not equal."""
+    gradients = []
+    for dtype in (torch.float32, torch.bfloat16):
+        lstm = make_lstm(
+            torch.float32, cell_dim=64, projection_dim=32, input_dim=32, cell_clip=3.0, projection_clip=3.0
+        )
+        with torch.no_grad():
+            for parameter in lstm.parameters():
+                parameter.mul_(0.2)
+        inputs, state = make_inputs(lstm)
+        inputs.requires_grad_()
+        outputs, _ = lstm(inputs, BATCH_SIZES, state, dtype=dtype)
+        outputs.sin().sum().backward()
+        gradients.append([inputs.grad, *(parameter.grad for parameter in lstm.parameters())])
+    for exact, rounded in zip(*gradients):
+        assert rounded.dtype == torch.float32
+        assert 0 < (rounded - exact).norm() < 0.02 * exact.norm()
 
 
 def test_changed_weights_change_the_outputs_whether_frozen_or_not():

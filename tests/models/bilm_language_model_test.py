@@ -256,6 +256,23 @@ def test_the_sampled_softmax_warns_of_a_vocabulary_that_is_not_by_frequency(tmp_
     assert not caplog.records
 
 
+def test_reduced_precision_trains_nearly_the_same(vocabulary, text):
+    text_batches = batches(vocabulary, text, mode="sentence")
+    metrics = []
+    for precision in ("float32", "bfloat16"):
+        model = build(vocabulary, precision=precision, dropout=0.0)
+        for _ in range(5):
+            train_steps(model, text_batches)
+        metrics.append(evaluate(model, text_batches))
+    assert metrics[0] != metrics[1]
+    assert metrics[0] == pytest.approx(metrics[1], rel=0.02)
+
+
+def test_an_unknown_precision_is_an_error(vocabulary):
+    with pytest.raises(ConfigurationError, match=r"`precision` must be one of .*bfloat16.*but is 'half'"):
+        build(vocabulary, precision="half")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -34,6 +34,8 @@
 
   model+: {
     softmax: { type: 'sampled', num_samples: 1024 },
+    // A third faster where the processor has bfloat16 instructions; elsewhere set it to float32.
+    precision: 'bfloat16',
     // One pass over the text: nothing is seen twice, nothing is learnt by heart.
     dropout: 0.0,
   },
