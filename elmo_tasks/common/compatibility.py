@@ -123,6 +123,34 @@ def hide_announcements_to_developers() -> None:
         warnings.filterwarnings("ignore", message=message)
 
 
+def hide_false_alarms() -> None:
+    """
+    Three lines that AllenNLP logs as warnings whenever a run recovers, or has several processes, though all is well.
+
+    A recovered run finds its vocabulary, as do the processes of a distributed one; their trainer gets its rank twice;
+    and each reports that it completed the validation of an epoch.
+    """
+    for name, message in (
+        ("allennlp.data.vocabulary", "vocabulary serialization directory"),
+        ("allennlp.common.from_params", "Parameter local_rank for class GradientDescentTrainer was found in both"),
+        ("allennlp.training.gradient_descent_trainer", "completed its entire epoch (validation)"),
+    ):
+        its_logger = logging.getLogger(name)
+        if not any(isinstance(known, _FalseAlarm) for known in its_logger.filters):
+            its_logger.addFilter(_FalseAlarm(message))
+
+
+class _FalseAlarm(logging.Filter):
+    """Lets everything pass but one message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__()
+        self._message = message
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self._message not in record.getMessage()
+
+
 def write_tensor_caches_that_can_be_read() -> None:
     """
     `TensorCache`: "Weights only load failed" for what it wrote itself.
@@ -291,6 +319,7 @@ CURES: List[Callable[[], None]] = [
     allow_numpy_scalars_in_training_states,
     use_the_new_names_of_amp,
     hide_announcements_to_developers,
+    hide_false_alarms,
     write_tensor_caches_that_can_be_read,
     share_the_lock_of_spawned_loader_workers,
     name_wandb_runs,

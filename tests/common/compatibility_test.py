@@ -1,6 +1,7 @@
 import inspect
 import io
 import json
+import logging
 import os
 import pickle
 import sys
@@ -161,6 +162,16 @@ def test_announcements_about_calls_in_allennlp_are_not_shown():
         warnings.warn("TypedStorage is deprecated. It will be removed ...", UserWarning, stacklevel=1)
         warnings.warn("another matter", FutureWarning, stacklevel=1)
     assert [str(warning.message) for warning in shown] == ["another matter"]
+
+
+def test_false_alarms_are_not_logged_and_others_are(caplog):
+    compatibility.hide_false_alarms()
+    trainer_log = logging.getLogger("allennlp.training.gradient_descent_trainer")
+    trainer_log.warning("Worker 0 completed its entire epoch (validation).")
+    trainer_log.warning("Worker 0 finishing validation early!")
+    logging.getLogger("allennlp.data.vocabulary").warning("vocabulary serialization directory %s is not empty", "run")
+    assert [record.getMessage() for record in caplog.records] == ["Worker 0 finishing validation early!"]
+    assert len(trainer_log.filters) == 1
 
 
 def test_tensor_cache_reads_what_it_wrote(tmp_path):

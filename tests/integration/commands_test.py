@@ -4,6 +4,8 @@ import functools
 import json
 import re
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -47,17 +49,11 @@ def trained_mr(runs):
     return runs("mr")[0]
 
 
-def complaints(output):
-    """Lines that call themselves a warning or an error, of logging or of Python, and what NLTK prints."""
-    pattern = r" - (WARNING|ERROR|CRITICAL) - |\b\w*Warning: |\[nltk_data\]|Traceback"
-    return [line for line in output.splitlines() if re.search(pattern, line)]
-
-
 def rows_of(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_training_evaluates_both_parts_and_makes_an_archive_without_a_complaint(trained):
+def test_training_evaluates_both_parts_and_makes_an_archive_without_a_complaint(trained, complaints):
     directory, output = trained
     assert complaints(output) == []
     metrics = json.loads((directory / "metrics.json").read_text())
@@ -69,7 +65,7 @@ def test_training_evaluates_both_parts_and_makes_an_archive_without_a_complaint(
     assert not list(directory.glob("*.partial"))
 
 
-def test_evaluate_gives_the_metrics_that_training_gave_for_the_test_part(task, trained, allennlp, tmp_path):
+def test_evaluate_gives_the_metrics_that_training_gave_for_the_test_part(task, trained, allennlp, complaints, tmp_path):
     directory, _ = trained
     output = allennlp(
         *(
@@ -89,7 +85,9 @@ def test_evaluate_gives_the_metrics_that_training_gave_for_the_test_part(task, t
     assert len(rows_of(tmp_path / "predictions.jsonl")) == 64
 
 
-def test_an_archive_of_a_gpu_run_predicts_on_the_cpu_from_another_directory(task, trained, allennlp, tmp_path):
+def test_an_archive_of_a_gpu_run_predicts_on_the_cpu_from_another_directory(
+    task, trained, allennlp, complaints, tmp_path
+):
     directory, _ = trained
     with tarfile.open(directory / "model.tar.gz") as archive:
         archive.extractall(tmp_path / "archive")
@@ -118,7 +116,7 @@ def test_predict_reads_the_corpus_file_and_answers_row_by_row(trained_mr, allenn
     assert [" ".join(row["tokens"]) for row in rows] == [line.rsplit("_!_", 1)[0].strip() for line in lines]
 
 
-def test_find_lr_writes_its_table(allennlp, tmp_path):
+def test_find_lr_writes_its_table(allennlp, complaints, tmp_path):
     output = allennlp(
         *("find-lr", "training_configs/mr.jsonnet", "-s", tmp_path / "lr", "-o", SMOKE, "--num-batches", 11)
     )
@@ -155,5 +153,17 @@ def test_a_missing_gpu_is_the_first_thing_that_is_said(allennlp, tmp_path):
 
 
 def test_no_command_asked_for_the_network(network_attempts):
-    """Stands last: it is about all the commands above."""
-    assert not network_attempts.exists() or network_attempts.read_text() == ""
+    """Stands here since it is about all the commands above."""
+    assert not network_attempts.exists()
+
+
+def test_a_process_that_asks_for_the_network_is_refused_and_noted(environment, tmp_path):
+    program = "import socket; socket.create_connection(('example.org', 80))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment, "NETWORK_ATTEMPTS": str(tmp_path / "attempts.txt")},
+        capture_output=True,
+        text=True,
+    )
+    assert "the tests allow no network" in done.stderr
+    assert "example.org" in (tmp_path / "attempts.txt").read_text()

@@ -46,14 +46,14 @@ def metrics_of(directory, name="metrics.json"):
 @pytest.mark.parametrize(
     ("moment", "config"), [("batch", str(ROOT / CONFIG)), ("model_state", CONFIG)], ids=["in epoch 2", "while saving"]
 )
-def test_a_killed_run_recovers_to_the_run_that_nothing_interrupted(moment, config, whole, train, tmp_path):
+def test_a_killed_run_recovers_to_the_run_that_nothing_interrupted(moment, config, whole, train, complaints, tmp_path):
     run = tmp_path / "run"
     train(run, killed=True, KILL_AT=moment)
     assert (run / "model_state_e1_b0.th").is_file()
     assert (run / "model_state_e2_b0.th.partial").is_file() == (moment == "model_state")
     assert not (run / "model.tar.gz").exists()
 
-    train(run, "--recover", config=config)
+    assert complaints(train(run, "--recover", config=config)) == []
     assert metrics_of(run) == metrics_of(whole)
     assert metrics_of(run)["epoch"] == 2
     assert metrics_of(run, "metrics_epoch_1.json") == metrics_of(whole, "metrics_epoch_1.json")
