@@ -73,8 +73,8 @@ def sentences_of(instance: Instance) -> Iterator[numpy.ndarray]:
     # Returns
 
     `Iterator[numpy.ndarray]`
-        int16 `(num_tokens, max_characters_per_token)` for each text that has an indexer of ELMo characters, whatever
-        its field and its indexer are called.
+        int16 `(num_tokens, max_characters_per_token)` for each text that has tokens and an indexer of ELMo characters,
+        whatever its field and its indexer are called.
     """
     for field in instance.fields.values():
         yield from _sentences_of_field(field)
@@ -84,14 +84,14 @@ def _sentences_of_field(field: Field) -> Iterator[numpy.ndarray]:
     if isinstance(field, ListField):
         for part in field:
             yield from _sentences_of_field(part)
-    elif isinstance(field, TextField):
+    elif isinstance(field, TextField) and len(field.tokens) > 0:
         for indexer in field.token_indexers.values():
             if isinstance(indexer, ELMoTokenCharactersIndexer):
                 # Characters need no vocabulary.
                 indices = indexer.tokens_to_indices(field.tokens, _NO_WORDS)
                 padding_lengths = {"elmo_tokens": len(field.tokens)}
                 tensor = indexer.as_padded_tensor_dict(indices, padding_lengths)["elmo_tokens"]
-                yield tensor.numpy().astype("int16").reshape(len(field.tokens), -1)
+                yield tensor.numpy().astype("int16")
 
 
 _NO_WORDS = Vocabulary()

@@ -1,23 +1,21 @@
 import copy
 import json
 import logging
-import random
 
-import numpy
 import pytest
 import torch
 from allennlp.common import Lazy, Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import Instance, Token, Vocabulary
+from allennlp.data import Token, Vocabulary
 from allennlp.data.fields import ListField, TextField
 from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
+from allennlp.models import load_archive
 from allennlp.modules import TokenEmbedder
 from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 from allennlp.modules.token_embedders import ElmoTokenEmbedder
 
 from elmo_tasks.common.protocols import PreparesForTraining, ReportsMetrics
-from elmo_tasks.modules import ActivationCache, ElmoEmbedder, SingleLayerMix
-from elmo_tasks.modules.length_batches import length_batches
+from elmo_tasks.modules import ActivationCache, ElmoEmbedder, SingleLayerMix, elmo_embedder
 
 
 def embedder_of(config):
@@ -26,13 +24,6 @@ def embedder_of(config):
 
 def trainable(embedder):
     return [name for name, parameter in embedder.named_parameters() if parameter.requires_grad]
-
-
-def count_calls(embedder):
-    """The shapes of the batches that the biLM gets from now on."""
-    shapes = []
-    embedder.bilm.register_forward_pre_hook(lambda module, inputs: shapes.append(tuple(inputs[0].shape)))
-    return shapes
 
 
 def in_training(embedder):
@@ -140,14 +131,6 @@ def test_sentence_has_the_same_vectors_in_any_order_and_batch_size(files, senten
     close(embedder(to_ids([sentences[row] for row in order])), together[order])
     assert torch.equal(embedder(to_ids(sentences)), together)
     assert torch.equal(together[0], together[5])
-
-
-def test_batches_beyond_the_token_budget_are_cut_and_change_nothing(files, sentences, to_ids):
-    expected = ElmoEmbedder(**files).eval()(to_ids(sentences))
-    embedder = ElmoEmbedder(**files, max_tokens_per_forward=8).eval()
-    shapes = count_calls(embedder)
-    close(embedder(to_ids(sentences)), expected)
-    assert shapes == [(1, 8, 50), (1, 8, 50), (1, 5, 50), (2, 2, 50)]
 
 
 def test_padding_is_zero_and_a_token_named_pad_is_a_word(files, to_ids):
@@ -306,7 +289,7 @@ def steps(embedder, batches, num_epochs=3):
     return losses
 
 
-def test_cached_training_runs_the_bilm_once_per_distinct_sentence_with_the_same_losses(files, sentences, to_ids):
+def test_cached_training_runs_the_bilm_once_per_sentence_with_the_same_losses(files, sentences, to_ids, count_calls):
     batches = [to_ids(sentences[:3]), to_ids(sentences[3:])]
     expected = steps(ElmoEmbedder(**files), batches)
     embedder = ElmoEmbedder(**files, cache=ActivationCache())
@@ -318,7 +301,7 @@ def test_cached_training_runs_the_bilm_once_per_distinct_sentence_with_the_same_
 
 
 @pytest.mark.parametrize("config", [{"dtype": "float32"}, {"dtype": "float16"}, {"max_memory_bytes": 3000}])
-def test_vectors_are_the_same_cold_and_warm(files, sentences, to_ids, config, tmp_path):
+def test_vectors_are_the_same_cold_and_warm(files, sentences, to_ids, config, tmp_path, count_calls):
     config = {**files, "cache": {"directory": str(tmp_path), **config}}
     embedder = in_training(embedder_of(copy.deepcopy(config)))
     character_ids = to_ids(sentences)
@@ -336,7 +319,7 @@ def test_vectors_are_the_same_cold_and_warm(files, sentences, to_ids, config, tm
     )
 
 
-def test_prediction_reads_the_cache_and_adds_nothing(files, sentences, to_ids, tmp_path):
+def test_prediction_reads_the_cache_and_adds_nothing(files, sentences, to_ids, tmp_path, count_calls):
     character_ids = to_ids(sentences)
     in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path))))(to_ids(sentences[:2]))
     cache = ActivationCache(str(tmp_path))
@@ -359,7 +342,7 @@ def test_cache_that_is_full_stops_caching_and_not_the_run(files, sentences, to_i
     assert len([record for record in caplog.records if record.levelno >= logging.WARNING]) == 1
 
 
-def test_directory_in_the_way_of_a_cache_stops_caching_and_not_the_run(files, sentences, to_ids, tmp_path, caplog):
+def test_directory_that_cannot_be_made_stops_no_run(files, sentences, to_ids, tmp_path, caplog, count_calls):
     (tmp_path / "file").touch()
     embedder = in_training(ElmoEmbedder(**files, cache=ActivationCache(str(tmp_path / "file"))))
     shapes = count_calls(embedder)
@@ -412,78 +395,6 @@ def test_bilm_thawed_after_construction_is_refused_with_a_cache(files, sentences
         embedder(to_ids(sentences))
 
 
-# Before training
-
-
-def many_instances(num_sentences=40, indexers=None):
-    generator = random.Random(5)
-    words = ["film", "plot", "a", "the", "never", "always", "dull", "bright", "."]
-    indexers = indexers or {"characters": ELMoTokenCharactersIndexer()}
-    texts = [[generator.choice(words) for _ in range(generator.randrange(1, 12))] for _ in range(num_sentences)]
-    return [Instance({"text": TextField([Token(word) for word in text], indexers)}) for text in texts]
-
-
-def test_filling_runs_the_expected_number_of_batches_and_training_none(files, to_ids):
-    instances = many_instances()
-    texts = {tuple(token.text for token in instance["text"]) for instance in instances}
-    embedder = ElmoEmbedder(**files, cache=ActivationCache(), max_tokens_per_forward=30).eval()
-    shapes = count_calls(embedder)
-    embedder.prepare_for_training(lambda: iter(instances[:20]), lambda: iter(instances))
-    assert len(shapes) == len(length_batches([len(text) for text in texts], 30))
-    assert sum(batch_size for batch_size, _, _ in shapes) == len(texts)
-    assert all(batch_size * num_tokens <= 30 for batch_size, num_tokens, _ in shapes)
-    character_ids = to_ids([list(text) for text in texts])
-    filled = embedder(character_ids)
-    embedder.prepare_for_training(lambda: iter(instances), lambda: iter(instances))
-    assert len(shapes) == len(length_batches([len(text) for text in texts], 30))
-    close(filled, ElmoEmbedder(**files).eval()(character_ids))
-
-
-def test_filling_finds_texts_in_lists_and_under_any_name(files):
-    indexers = {"any_name": ELMoTokenCharactersIndexer()}
-    first = TextField([Token("one"), Token("two")], indexers)
-    second = TextField([Token("three")], indexers)
-    instance = Instance({"title": first, "paragraphs": ListField([second, first])})
-    embedder = ElmoEmbedder(**files, cache=ActivationCache())
-    shapes = count_calls(embedder)
-    embedder.prepare_for_training(lambda: iter([]), lambda: iter([instance]))
-    assert sum(batch_size for batch_size, _, _ in shapes) == 2
-
-
-def test_filling_leaves_the_random_states_alone(files):
-    states = random.getstate(), numpy.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    embedder = ElmoEmbedder(**files, cache=ActivationCache())
-    torch.set_rng_state(torch.tensor(states[2], dtype=torch.uint8))
-    embedder.prepare_for_training(lambda: iter([]), lambda: iter(many_instances()))
-    assert states == (random.getstate(), numpy.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
-
-
-def test_filling_says_first_what_it_will_take(files, caplog):
-    caplog.set_level(logging.INFO)
-    embedder = ElmoEmbedder(**files, cache=ActivationCache(max_memory_bytes=5_000_000))
-    embedder.prepare_for_training(lambda: iter([]), lambda: iter(many_instances(2)))
-    (message,) = [record.getMessage() for record in caplog.records if record.name.startswith("elmo_tasks")]
-    assert "2 sentences" in message
-    assert "5 MB free in memory" in message
-
-
-def test_filling_stops_where_there_is_no_room_left(files):
-    num_values = 32 + 2 * 64
-    cache = ActivationCache(max_memory_bytes=30 * num_values * 4)
-    embedder = ElmoEmbedder(**files, cache=cache)
-    shapes = count_calls(embedder)
-    instances = many_instances(40)
-    embedder.prepare_for_training(lambda: iter([]), lambda: iter(instances))
-    assert 0 < sum(batch_size for batch_size, _, _ in shapes) < 15
-
-
-def test_without_a_cache_nothing_is_prepared(files):
-    def unwanted():
-        raise AssertionError("the data must not be read")
-
-    ElmoEmbedder(**files).prepare_for_training(unwanted, unwanted)
-
-
 # Inline options
 
 
@@ -507,3 +418,48 @@ def test_copies_work_apart_from_each_other(files, sentences, to_ids):
 def test_mix_can_be_given_in_code(files):
     mix = Lazy(SingleLayerMix, params=Params({"layer": 0}))
     assert ElmoEmbedder(**files, mix=mix).get_metrics()["scalar_mix_layer_0_weight"] == 1.0
+
+
+# The choice of states
+
+
+def test_other_choice_of_states_than_in_training_warns(train, bilm_folder):
+    messages = []
+    # Of our own: a training run replaces the handlers of the root logger, and with them pytest's.
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: messages.append(record.getMessage())
+    elmo_embedder.logger.addHandler(handler)
+    key = "model.text_field_embedder.token_embedders.elmo.stateful"
+    for trained in (False, True):
+        run = train({"pretrained": str(bilm_folder), "stateful": trained})
+        assert json.loads((run / "metrics.json").read_text())["validation_elmo_stateful"] == float(trained)
+        for now in (False, True):
+            messages.clear()
+            load_archive(str(run / "model.tar.gz"), overrides={key: now})
+            assert ["`stateful`" in message for message in messages] == [True] * (trained != now)
+    elmo_embedder.logger.removeHandler(handler)
+
+
+# Training runs
+
+
+def test_training_with_the_cache_gives_the_losses_of_training_without(train, bilm_folder, tmp_path):
+    def losses(run):
+        metrics = [json.loads((run / f"metrics_epoch_{epoch}.json").read_text()) for epoch in range(3)]
+        return [epoch[name] for epoch in metrics for name in ("training_loss", "validation_loss")]
+
+    plain = losses(train({"pretrained": str(bilm_folder)}, num_epochs=3))
+    cache = {"directory": str(tmp_path / "cache")}
+    cold = losses(train({"pretrained": str(bilm_folder), "cache": dict(cache)}, num_epochs=3))
+    warm = losses(train({"pretrained": str(bilm_folder), "cache": dict(cache)}, num_epochs=3))
+    assert cold == pytest.approx(plain, abs=1e-5)
+    assert warm == pytest.approx(plain, abs=1e-5)
+    assert plain[0] != plain[-2]
+
+
+def test_metrics_of_each_epoch_carry_the_mix(train, bilm_folder):
+    run = train({"pretrained": str(bilm_folder)}, num_epochs=2)
+    last = json.loads((run / "metrics_epoch_1.json").read_text())
+    weights = [last[f"training_scalar_mix_layer_{layer}_weight"] for layer in range(3)]
+    assert sum(weights) == pytest.approx(1.0)
+    assert weights != pytest.approx([1 / 3] * 3, abs=1e-4)

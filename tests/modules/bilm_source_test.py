@@ -1,0 +1,112 @@
+"""Archives stand alone: train, delete the files of the biLM, predict."""
+
+import json
+import shutil
+import socket
+import tarfile
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+from allennlp.common.checks import ConfigurationError
+from allennlp.models import load_archive
+
+from elmo_tasks.modules import ElmoEmbedder
+
+BILM_FOLDER = Path(__file__).parents[2] / "fixtures" / "bilm"
+
+
+def embedder_in(model):
+    (embedder,) = [module for module in model.modules() if isinstance(module, ElmoEmbedder)]
+    return embedder
+
+
+def sources(folder):
+    options = json.loads((folder / "options.json").read_text())
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}
+    return {
+        "a folder": {"pretrained": str(folder)},
+        "two files": files,
+        "options in the config": {"options": options, "pretrained_file": files["weight_file"]},
+        "fine-tuned": {**files, "requires_grad": True},
+        "with states": {**files, "stateful": True},
+        "with a cache": {**files, "cache": {}},
+    }
+
+
+@pytest.mark.parametrize("source", sources(BILM_FOLDER))
+def test_archive_predicts_the_same_after_the_files_are_gone(
+    source, train, bilm_folder, tmp_path, monkeypatch, predictions
+):
+    run = train(sources(bilm_folder)[source])
+    expected = predictions(run / "model.tar.gz")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shutil.move(str(run / "model.tar.gz"), str(elsewhere))
+    shutil.rmtree(run)
+    shutil.rmtree(bilm_folder)
+
+    def no_network(*args, **kwargs):
+        raise AssertionError("an archive must not look for other machines")
+
+    monkeypatch.setattr(socket.socket, "connect", no_network)
+    monkeypatch.setattr(socket, "getaddrinfo", no_network)
+    assert predictions(elsewhere / "model.tar.gz") == expected
+
+
+def test_archive_whose_config_names_a_url_asks_no_network(train, bilm_folder, tmp_path, monkeypatch, predictions):
+    run = train(sources(bilm_folder)["two files"])
+    expected = predictions(run / "model.tar.gz")
+    with tarfile.open(run / "model.tar.gz") as archive:
+        archive.extractall(tmp_path / "unpacked")
+    config_path = tmp_path / "unpacked" / "config.json"
+    config = config_path.read_text().replace(str(bilm_folder), "https://elmo.example.org")
+    config_path.write_text(config)
+    assert "https://elmo.example.org/weights.hdf5" in config
+    shutil.rmtree(bilm_folder)
+    assert predictions(tmp_path / "unpacked") == expected
+
+
+def test_run_without_an_archive_stands_in_for_files_that_are_gone(train, bilm_folder, predictions):
+    run = train(sources(bilm_folder)["two files"])
+    expected = predictions(run / "model.tar.gz")
+    (run / "model.tar.gz").unlink()
+    assert predictions(run) == expected
+    shutil.rmtree(bilm_folder)
+    assert predictions(run) == expected
+
+
+@pytest.mark.parametrize("source", ["a folder", "two files", "with a cache", "fine-tuned"])
+def test_predictions_are_the_same_for_every_batch_size(source, train, bilm_folder, predictions):
+    archive = train(sources(bilm_folder)[source]) / "model.tar.gz"
+    expected = predictions(archive, batch_size=1)
+    for batch_size in (2, 3, 64):
+        numpy.testing.assert_allclose(predictions(archive, batch_size), expected, rtol=0, atol=1e-6)
+    assert expected[0] == expected[2]
+
+
+def test_archive_keeps_trained_weights_and_not_those_of_the_files(train, bilm_folder):
+    run = train(sources(bilm_folder)["fine-tuned"])
+    original = ElmoEmbedder(pretrained=str(bilm_folder))
+    embedder = embedder_in(load_archive(str(run / "model.tar.gz")).model)
+    for ours, before in zip(embedder.bilm.parameters(), original.bilm.parameters()):
+        assert not torch.equal(ours, before)
+
+
+def test_missing_files_without_an_archive_are_named(tmp_path):
+    files = {"options_file": str(tmp_path / "options.json"), "weight_file": str(tmp_path / "weights.hdf5")}
+    with pytest.raises(ConfigurationError, match=r"options\.json"):
+        ElmoEmbedder(**files)
+    with pytest.raises(ConfigurationError, match=r"a folder with options\.json"):
+        ElmoEmbedder(pretrained="no such model")
+    with pytest.raises(ConfigurationError, match="`pretrained_file` must name the weights"):
+        ElmoEmbedder(options={"lstm": {}})
+
+
+def test_files_that_do_not_fit_are_refused(bilm_folder):
+    options = json.loads((bilm_folder / "options.json").read_text())
+    options["lstm"]["dim"] += 1
+    (bilm_folder / "options.json").write_text(json.dumps(options))
+    with pytest.raises(ConfigurationError, match="do options and weights belong together"):
+        ElmoEmbedder(pretrained=str(bilm_folder))
