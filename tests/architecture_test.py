@@ -19,8 +19,23 @@ PACKAGE = ROOT / "elmo_tasks"
 
 # Everything that a config or the command line can name.
 REGISTERED = {
+    "BiLmNetwork": {"characters", "words"},
     "Checkpointer": {"atomic"},
-    "TrainerCallback": {"preflight", "resumption"},
+    "DataLoader": {"bilm_text"},
+    "DatasetReader": {"bilm_text", "mr", "mrpc"},
+    "Evaluator": {"prediction_rows"},
+    "LayerMix": {"scalar", "single_layer", "token_dependent"},
+    "Model": {"bilm_language_model", "elmo_pair_classifier", "elmo_sentence_classifier"},
+    "Predictor": {"elmo_pair", "elmo_sentence", "text_generator"},
+    "Seq2VecEncoder": {"max_pooling"},
+    "Serializer": {"prediction_rows"},
+    "Softmax": {"adaptive", "full", "sampled"},
+    "Subcommand": {"check-bilm", "cross-validate", "elmo", "export-bilm", "scalar-mix"},
+    "TokenEmbedder": {"elmo"},
+    "TokenIndexer": {"elmo_character_arrays"},
+    "Tokenizer": {"ascii_whitespace", "treebank"},
+    "TrainerCallback": {"export_bilm", "preflight", "resumption"},
+    "Vocabulary": {"bilm_text", "bilm_words_file"},
 }
 
 

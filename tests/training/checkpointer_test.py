@@ -112,7 +112,7 @@ def save_in_a_process_that_is_killed(directory, trainer, monkeypatch, moment):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
 
 
-def test_a_process_killed_at_any_moment_of_a_save_leaves_a_pair_that_fits(tmp_path, monkeypatch):
+def test_a_process_killed_at_any_moment_of_a_save_leaves_a_newest_pair_that_fits(tmp_path, monkeypatch, caplog):
     found = []
     for moment in itertools.count():
         directory = tmp_path / str(moment)
@@ -122,6 +122,7 @@ def test_a_process_killed_at_any_moment_of_a_save_leaves_a_pair_that_fits(tmp_pa
             break
         found.append(loaded_epochs(directory))
         assert not list(directory.glob("*.partial"))
+    assert caplog.records == []  # no pair had to be passed over
     assert set(found) == {(1, 1), (2, 2)}
     assert found == sorted(found)
     assert len(found) == 8  # two files, each: content, name, folder; then two old files

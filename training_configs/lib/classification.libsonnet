@@ -5,7 +5,7 @@
   elmo:: (import 'elmo.libsonnet').chosen,
   batch_size:: 32,
 
-  dataset_reader: $.task.reader { token_indexers: { elmo: { type: 'elmo_characters' } } },
+  dataset_reader: $.task.reader { token_indexers: { elmo: { type: 'elmo_character_arrays' } } },
   train_data_path: $.task.train,
   validation_data_path: $.task.dev,
   test_data_path: $.task.test,
