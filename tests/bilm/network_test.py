@@ -51,6 +51,12 @@ def test_outputs_have_the_promised_shapes_and_zeros_at_padding(batch):
         assert torch.equal((layer != 0).any(dim=-1), batch.mask)
 
 
+def test_a_word_that_spells_padding_is_a_word(bilm):
+    output = bilm(encode_sentences([["<PAD>"], ["fog", "<PAD>", ""]]))
+    assert output.mask.tolist() == [[True] * 3 + [False] * 2, [True] * 5]
+    assert float(output.token_vectors[0, 1].abs().max()) > 0.1
+
+
 def test_activations_are_the_token_vectors_twice_and_then_different_layers(bilm, batch):
     activations = batch.activations
     assert len(activations) == bilm.options.num_representations == 3
