@@ -26,6 +26,7 @@ import warnings
 from typing import Any, Callable, Dict, List
 
 import allennlp.commands.find_learning_rate as find_learning_rate
+import allennlp.commands.train as train
 import allennlp.common.file_utils as file_utils
 import allennlp.common.util as common_util
 import allennlp.data.data_loaders.multiprocess_data_loader as multiprocess_data_loader
@@ -283,6 +284,29 @@ def write_the_best_weights_whole() -> None:
     _replace(gradient_descent_trainer.GradientDescentTrainer, "_save_model_state", whole)
 
 
+def test_on_all_rows_after_distributed_training() -> None:
+    """
+    `distributed` with `evaluate_on_test`: "Connection closed by peer", or a test figure of a part of the rows.
+
+    AllenNLP's first process evaluates alone while the others have left, on the rows that were its share, and a
+    metric then waits for the others. Here it leaves the group first and reads the test part whole.
+    """
+
+    def alone(finish: Callable) -> Callable:
+        def finish_alone(self: train.TrainModel, metrics: Dict[str, Any]) -> None:
+            loader = self.evaluation_data_loader
+            if self.evaluate_on_test and common_util.is_distributed():
+                torch.distributed.destroy_process_group()
+                if isinstance(loader, multiprocess_data_loader.MultiProcessDataLoader):
+                    loader.reader._set_distributed_info(None)
+                    loader._instances = None
+            finish(self, metrics)
+
+        return finish_alone
+
+    _replace(train.TrainModel, "finish", alone)
+
+
 def keep_moving_averages_attached() -> None:
     """
     `--recover` with a moving average: the averages are taken of parameters that nothing trains any more.
@@ -327,5 +351,6 @@ CURES: List[Callable[[], None]] = [
     look_for_the_device_first,
     write_metrics_whole,
     write_the_best_weights_whole,
+    test_on_all_rows_after_distributed_training,
     keep_moving_averages_attached,
 ]

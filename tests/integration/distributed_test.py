@@ -5,6 +5,7 @@ import re
 from collections import Counter
 
 import pytest
+from allennlp.predictors import Predictor
 
 pytestmark = pytest.mark.slow
 
@@ -12,14 +13,14 @@ NUM_ROWS = 11
 
 
 @pytest.fixture(scope="module")
-def ranks(allennlp, complaints, tmp_path_factory):
-    """What both processes saw."""
+def run(allennlp, complaints, tmp_path_factory):
+    """The finished run's directory."""
     directory = tmp_path_factory.mktemp("distributed")
     (directory / "rows.txt").write_text("".join(f"row number {i} ._!_{i % 2}\n" for i in range(NUM_ROWS)))
     overrides = {
         "train_data_path": str(directory / "rows.txt"),
         "validation_data_path": str(directory / "rows.txt"),
-        "test_data_path": None,
+        "test_data_path": str(directory / "rows.txt"),
         "data_loader": {"batch_size": 2, "shuffle": True, "num_workers": 2},
         "distributed": {"cuda_devices": [-1, -1]},
         "trainer.num_epochs": 2,
@@ -31,7 +32,13 @@ def ranks(allennlp, complaints, tmp_path_factory):
     )
     early = "finishing (training|validation) early!"  # shares of 6 and 5 rows
     assert [line for line in complaints(output) if not re.search(early, line)] == []
-    return [json.loads((directory / f"run/rank{rank}.json").read_text()) for rank in (0, 1)]
+    return directory / "run"
+
+
+@pytest.fixture(scope="module")
+def ranks(run):
+    """What both processes saw."""
+    return [json.loads((run / f"rank{rank}.json").read_text()) for rank in (0, 1)]
 
 
 def test_every_row_is_read_once_over_all_processes_and_workers(ranks):
@@ -53,3 +60,14 @@ def test_the_layer_mix_moves_and_is_the_same_in_both_processes(ranks):
     assert len(ranks[0]["end"]) >= 2
     for name, value in ranks[0]["end"].items():
         assert value != ranks[0]["start"][name], name
+
+
+def test_test_figure_is_of_all_rows(run):
+    """Not of the share of the process that computes it."""
+    predictor = Predictor.from_path(str(run / "model.tar.gz"))
+    instances = list(predictor._dataset_reader.read(str(run.parent / "rows.txt")))
+    outputs = predictor.predict_batch_instance(instances)
+    right = [output["label"] == instance["label"].label for output, instance in zip(outputs, instances)]
+    metrics = json.loads((run / "metrics.json").read_text())
+    assert len(right) == NUM_ROWS
+    assert metrics["test_accuracy"] == pytest.approx(sum(right) / NUM_ROWS)
