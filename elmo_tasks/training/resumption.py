@@ -64,7 +64,7 @@ class ResumptionCallback(TrainerCallback):
 
         def train_epoch_in_order(epoch: int) -> Dict[str, float]:
             if epoch == trainer._start_after_epochs_completed:
-                pass
+                random.setstate(self._order_state)
             return train_epoch(epoch)
 
         trainer._train_epoch = train_epoch_in_order  # type: ignore[method-assign]

@@ -15,6 +15,8 @@ from allennlp.models import Model
 from allennlp.training.metrics import Average
 from allennlp.training.trainer import Trainer
 
+import elmo_tasks  # noqa: F401  (as a run with the plugin loaded)
+
 
 class TinyModel(Model):
     """A frozen layer as wide as wanted, averaged to 8 numbers, dropout, and a small trained layer."""
