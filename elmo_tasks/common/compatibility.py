@@ -298,7 +298,7 @@ def test_on_all_rows_after_distributed_training() -> None:
             if self.evaluate_on_test and common_util.is_distributed():
                 torch.distributed.destroy_process_group()
                 if isinstance(loader, multiprocess_data_loader.MultiProcessDataLoader):
-                    loader.reader._set_distributed_info(None)
+                    loader.reader._set_distributed_info(None)  # type: ignore[has-type]
                     loader._instances = None
             finish(self, metrics)
 

@@ -173,7 +173,8 @@ def prepare_for_training(model: Model, data_loader: DataLoader, validation_data_
 @contextlib.contextmanager
 def _random_states_kept() -> Iterator[None]:
     python_state, numpy_state = random.getstate(), np.random.get_state()
-    cuda_devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    # A GPU that the model is not on stays untouched: loader workers cannot be forked once it is in use.
+    cuda_devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     try:
         with torch.random.fork_rng(cuda_devices):
             yield

@@ -113,7 +113,7 @@ class ResumptionCallback(TrainerCallback):
         return state
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        if state_dict:  # else the checkpoint is of a run without this callback
+        if "order" in state_dict:  # else the checkpoint is of a run without this callback
             self._loaded = state_dict
             self._order_state = state_dict["order"]
             self._sums = dict(state_dict["sums"])
