@@ -16,7 +16,8 @@ from elmo_tasks.bilm.lstm import ClippedLstm, LstmState
 from elmo_tasks.bilm.options import NUM_CHARACTERS, BiLmOptions
 from elmo_tasks.bilm.products import wants_gradient, without_autocast
 
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+# The type of the factors of products; `None`: that of the parameters.
+PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
 
 # The layers run over so many tokens at a time, the longest sentences first: memory stays bounded, whatever the batch.
 TOKENS_PER_RUN = 8192
