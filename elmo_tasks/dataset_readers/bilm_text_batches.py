@@ -7,23 +7,28 @@ reverse and "<S>". Both packings hand these out in pieces, each exactly once.
 
 import itertools
 import random
-from dataclasses import dataclass
-from typing import Generic, Iterable, Iterator, List, Sequence, Sized, TypeVar
-
-Sentence = TypeVar("Sentence", bound=Sized)
+from typing import Any, Iterable, Iterator, List, NamedTuple, Sequence, Sized
 
 
-@dataclass(frozen=True)
-class Piece(Generic[Sentence]):
-    """Predictions `start` to `stop` (exclusive) of the `len(sentence) + 1` that a sentence gives."""
+class Piece(NamedTuple):
+    """
+    Some of the `len(sentence) + 1` predictions that a sentence gives.
 
-    sentence: Sentence
+    # Parameters
+
+    sentence : `Any`
+        Something with a length in words.
+    start, stop : `int`
+        From this prediction on, and before that one.
+    """
+
+    sentence: Any
     start: int
     stop: int
 
 
 # The pieces of one row, one after the other; rows may differ in length.
-Row = List["Piece[Sentence]"]
+Row = List[Piece]
 
 
 def num_predictions(sentence: Sized) -> int:
@@ -31,15 +36,13 @@ def num_predictions(sentence: Sized) -> int:
     return len(sentence) + 1
 
 
-def pack_streams(
-    blocks: Iterable[Sequence[Sentence]], num_streams: int, unroll_steps: int
-) -> Iterator[List["Row[Sentence]"]]:
+def pack_streams(blocks: Iterable[Sequence[Sized]], num_streams: int, unroll_steps: int) -> Iterator[List[Row]]:
     """
     Row `i` of each batch continues row `i` of the batch before it (truncated back-propagation with a carried state).
 
     # Parameters
 
-    blocks : `Iterable[Sequence[Sentence]]`
+    blocks : `Iterable[Sequence[Sized]]`
         Consecutive sentences. A stream takes a block, reads it to its end, and takes the next one.
     num_streams : `int`
         Rows of each batch.
@@ -56,15 +59,15 @@ def pack_streams(
 
 
 def pack_sentences(
-    sentences: Iterable[Sentence], max_predictions: int, window_size: int, seed: int, num_parts: int = 1
-) -> Iterator[List["Row[Sentence]"]]:
+    sentences: Iterable[Sized], max_predictions: int, window_size: int, seed: int, num_parts: int = 1
+) -> Iterator[List[Row]]:
     """
     Batches of whole sentences. The sentences of a window are sorted by length, cut into batches, and the batches come
     in random order; the window then moves on.
 
     # Parameters
 
-    sentences : `Iterable[Sentence]`
+    sentences : `Iterable[Sized]`
         In reading order.
     max_predictions : `int`
         The padded size of a batch is at most this, but a batch has at least `num_parts` rows.
@@ -86,12 +89,12 @@ def pack_sentences(
         yield from batches
 
 
-def _stream(blocks: Iterator[Sequence[Sentence]]) -> Iterator[Sentence]:
+def _stream(blocks: Iterator[Sequence[Sized]]) -> Iterator[Sized]:
     for block in blocks:
         yield from block
 
 
-def _cut_at_steps(sentences: Iterator[Sentence], unroll_steps: int) -> Iterator["Row[Sentence]"]:
+def _cut_at_steps(sentences: Iterator[Sized], unroll_steps: int) -> Iterator[Row]:
     row: List[Piece] = []
     missing = unroll_steps
     for sentence in sentences:
@@ -108,7 +111,7 @@ def _cut_at_steps(sentences: Iterator[Sentence], unroll_steps: int) -> Iterator[
         yield row
 
 
-def _cut_at_size(window: Sequence[Sentence], max_predictions: int, num_parts: int) -> Iterator[List["Row[Sentence]"]]:
+def _cut_at_size(window: Sequence[Sized], max_predictions: int, num_parts: int) -> Iterator[List[Row]]:
     start = 0
     while start < len(window):
         num_rows = max_predictions // num_predictions(window[start])
