@@ -13,10 +13,11 @@ from allennlp.data import Vocabulary
 from allennlp.data.fields import TextField
 from allennlp.models import Model
 
-from elmo_tasks.bilm.character_ids import encode_token
+from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN, encode_token
 from elmo_tasks.bilm.lstm import LstmState
 from elmo_tasks.bilm.network import PRECISIONS
 from elmo_tasks.common.protocols import InstanceSource
+from elmo_tasks.dataset_readers.vocabulary import NAMESPACE, UNKNOWN_WORD
 from elmo_tasks.models.perplexity import Perplexity
 from elmo_tasks.models.pretrained_language_model import start_from
 from elmo_tasks.modules.bilm_network import BiLmNetwork
@@ -24,9 +25,6 @@ from elmo_tasks.modules.softmax import SampledSoftmax, Softmax
 
 logger = logging.getLogger(__name__)
 
-# Of the vocabulary `bilm_text`.
-NAMESPACE = "words"
-UNKNOWN_WORD = "<UNK>"
 # Seeds of one step, one for each process.
 SEEDS_PER_STEP = 1024
 # Sentences whose words tell whether the vocabulary is sorted by frequency.
@@ -57,6 +55,18 @@ class BiLmLanguageModel(Model):
     seed : `int`, optional (default = `13`)
         Of dropout and samples. Each step draws from a generator of its own, so that a resumed run draws what
         an uninterrupted one would.
+    pretrained_file : `Optional[str]`, optional (default = `None`)
+        To go on from: an archive or the folder of a run of this model, the name of a published biLM, or a folder
+        with `options.json` and `weights.hdf5`. The softmax comes along where the words are the same, else it starts
+        anew; a line of the log says which.
+    precision : `str`, optional (default = `"float32"`)
+        "bfloat16" rounds the factors of the LSTMs' products, those of the gradient too; weights, sums and all else
+        stay float32. A third faster on a processor with bfloat16 instructions, slower on others.
+
+    # Raises
+
+    ConfigurationError
+        Where the precision is unknown, or there is nothing to go on from, or something of other sizes.
     """
 
     default_predictor = "text_generator"
@@ -192,8 +202,10 @@ class BiLmLanguageModel(Model):
         # (num_sentences, num_steps, projection_dim): the words in both orders, after the boundary where they begin.
         orders: List[List[List[str]]] = [[], []]
         for sentence in sentences:
-            for order, words in zip(orders, (["<S>", *sentence], ["</S>", *reversed(sentence)])):
-                order.append(words + ["</S>"] * (num_steps - len(words)))
+            for order, words in zip(
+                orders, ([BEGIN_SENTENCE_TOKEN, *sentence], [END_SENTENCE_TOKEN, *reversed(sentence)])
+            ):
+                order.append(words + [END_SENTENCE_TOKEN] * (num_steps - len(words)))
         both = torch.stack([torch.stack([self._token_vectors(words) for words in order], dim=1) for order in orders])
         layers, _ = self.run_layers(both.flatten(1, 2), (len(sentences), num_steps))
         activations = []

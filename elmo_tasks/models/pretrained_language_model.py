@@ -10,11 +10,10 @@ from allennlp.models import Model
 from allennlp.models.archival import load_archive
 
 from elmo_tasks.bilm import BiLmOptions, load_weights, resolve
+from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 from elmo_tasks.modules.bilm_network import CharacterNetwork
 
 logger = logging.getLogger(__name__)
-
-NAMESPACE = "words"
 
 
 def start_from(model: Model, pretrained_file: str) -> None:
