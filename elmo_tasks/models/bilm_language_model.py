@@ -199,13 +199,14 @@ class BiLmLanguageModel(Model):
             `(num_sentences, num_tokens, 2 * projection_dim)`, zeros at padding.
         """
         num_steps = max((len(sentence) for sentence in sentences), default=0) + 1
-        # (num_sentences, num_steps, projection_dim): the words in both orders, after the boundary where they begin.
+        # The words in both orders, after the boundary where they begin.
         orders: List[List[List[str]]] = [[], []]
         for sentence in sentences:
             for order, words in zip(
                 orders, ([BEGIN_SENTENCE_TOKEN, *sentence], [END_SENTENCE_TOKEN, *reversed(sentence)])
             ):
                 order.append(words + [END_SENTENCE_TOKEN] * (num_steps - len(words)))
+        # (2, num_steps, num_sentences, projection_dim)
         both = torch.stack([torch.stack([self._token_vectors(words) for words in order], dim=1) for order in orders])
         layers, _ = self.run_layers(both.flatten(1, 2), (len(sentences), num_steps))
         activations = []
