@@ -4,7 +4,7 @@ import pickle
 import pytest
 import torch
 
-from elmo_tasks.bilm.products import FrozenCache, Linear, Product
+from elmo_tasks.bilm.products import FrozenCache, Linear, Product, _with_common_rows
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def generator():
     return torch.Generator().manual_seed(5)
 
 
-@pytest.mark.parametrize("num_rows", [0, 1, 3, 70])
+@pytest.mark.parametrize("num_rows", [0, 1, 3, 70, 145])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_product_is_the_matrix_product(generator, num_rows, dtype):
     weight = torch.randn(33, 17, dtype=dtype, generator=generator)
@@ -127,3 +127,9 @@ def test_copies_and_pickles_of_the_cache_are_empty():
     cache.get([weight], weight.dtype, lambda: "made")
     for twin in (copy.deepcopy(cache), pickle.loads(pickle.dumps(cache))):
         assert twin.get([weight], weight.dtype, lambda: "made again") == "made again"
+
+
+def test_few_numbers_of_rows_occur_and_rows_are_added_sparingly():
+    rounded = [len(_with_common_rows(torch.ones(num_rows, 2))) for num_rows in range(1, 5000)]
+    assert len(set(rounded)) < 100
+    assert all(num_rows <= found <= 1.125 * num_rows for num_rows, found in enumerate(rounded, start=1))
