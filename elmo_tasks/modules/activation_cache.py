@@ -26,8 +26,8 @@ class ActivationCache(FromParams):
     # Parameters
 
     directory : `Optional[str]`, optional (default = `None`)
-        Folder for entries that outlive the process, shared by all processes and runs that name it. `None`:
-        memory only.
+        Folder, on a disk of this machine, for entries that outlive the process, shared by all processes and runs that
+        name it. `None`: memory only.
     max_memory_bytes : `int`, optional (default = `4294967296`)
         Budget in memory (4 GiB), on the GPU where the model is on one. Entries beyond it are read from the
         directory, or computed again.

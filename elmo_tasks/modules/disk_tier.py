@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import struct
 import zlib
 from typing import Callable, Dict, Iterable, Optional, Set, Tuple, TypeVar, Union
@@ -35,7 +36,7 @@ class DiskTier:
     # Parameters
 
     directory : `str`
-        Folder of the file, made where it is missing.
+        Folder of the file, made where it is missing. On a disk of this machine: LMDB does not work over a network.
     max_bytes : `int`
         The file never grows beyond this. It takes only what it holds.
     """
@@ -48,12 +49,13 @@ class DiskTier:
 
     @property
     def num_free_bytes(self) -> int:
-        """Bytes that may still be written; 0 once a warning has said that writing has ended."""
+        """Bytes that the limit and the disk leave; 0 once a warning has said that writing has ended."""
         environment = self._environment()
         if environment is None or not self._is_writable:
             return 0
         num_used_bytes = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-        return max(0, self._max_bytes - num_used_bytes)
+        num_bytes_on_disk = shutil.disk_usage(os.path.dirname(self.path)).free
+        return max(0, min(self._max_bytes - num_used_bytes, num_bytes_on_disk))
 
     def present(self, keys: Iterable[bytes]) -> Set[bytes]:
         """

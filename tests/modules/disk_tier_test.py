@@ -2,6 +2,7 @@ import logging
 import multiprocessing
 import os
 import resource
+import shutil
 import signal
 
 import numpy
@@ -210,3 +211,12 @@ def test_two_limits_for_one_file_are_no_trouble(tmp_path):
 
 def put_with_another_limit(directory):
     DiskTier(directory, 10**8).put(payloads(range(30)))
+
+
+def test_room_is_what_the_limit_and_the_disk_leave(tmp_path, monkeypatch):
+    tier = DiskTier(str(tmp_path), 10**6)
+    before = tier.num_free_bytes
+    tier.put(payloads([0], num_bytes=100_000))
+    assert 100_000 <= before - tier.num_free_bytes < 120_000
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9 - 5000, 5000))
+    assert tier.num_free_bytes == 5000
