@@ -6,7 +6,10 @@ local env = import 'env.libsonnet';
   named(name):: {
     type: 'elmo',
     pretrained: name,
-    dropout: 0.5,
+    // Means over many tokens into one linear layer need little dropout.
+    dropout: 0.1,
+    // Layers of one scale, so that one learning rate fits every biLM.
+    mix: { type: 'scalar', layer_norm: true },
     // The frozen biLM runs once per distinct sentence, not once per epoch.
     cache: { directory: if env.cache == '' then null else env.cache },
   },
