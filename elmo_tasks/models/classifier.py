@@ -48,7 +48,7 @@ class Classifier(Model):
         class_weights: Optional[Union[str, Dict[str, float]]] = None,
         regularizer: Optional[RegularizerApplicator] = None,
     ) -> None:
-        super().__init__(vocab, regularizer)
+        super().__init__(vocab, regularizer)  # type: ignore[arg-type]  # AllenNLP annotates `= None` without Optional
         names_by_index = vocab.get_index_to_token_vocabulary(LABEL_NAMESPACE)
         self.label_names: List[str] = [names_by_index[index] for index in sorted(names_by_index)]
         if len(self.label_names) < 2:
