@@ -1,11 +1,12 @@
 """How the layers of a biLM become one vector per token."""
 
 import math
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from allennlp.common import Registrable
 from allennlp.common.checks import ConfigurationError
+from torch.autograd.function import once_differentiable
 from torch.nn import Linear, ModuleList, Parameter, ParameterList
 from torch.nn.functional import layer_norm
 
@@ -139,8 +140,10 @@ class ScalarLayerMix(LayerMix):
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
-        mixed = _weighted_sum(_in_float32(layers, self._layer_norm), list(self.weights().split(1)))
-        return self.gamma.float() * mixed
+        mixed: torch.Tensor = _ScalarMixture.apply(
+            self.gamma.float(), self.weights(), *_in_float32(layers, self._layer_norm)
+        )
+        return mixed
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`."""
@@ -232,7 +235,7 @@ class TokenDependentLayerMix(LayerMix):
         # The sums stay on the device: reading a number here would make a GPU wait in every batch.
         self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
         self._num_tokens += weights.size(0)
-        return self.gamma * _weighted_sum(layers, list(weights.split(1, dim=-1)))
+        return self.gamma * sum(weight * layer for weight, layer in zip(weights.split(1, dim=-1), layers))
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`: the mean of each weight over all tokens since the last reset."""
@@ -273,12 +276,33 @@ def _in_float32(layers: List[torch.Tensor], normalize: bool) -> List[torch.Tenso
     return layers
 
 
-def _weighted_sum(layers: List[torch.Tensor], weights: List[torch.Tensor]) -> torch.Tensor:
-    # In the order of AllenNLP's mix, whose results are to be met bit for bit.
-    mixed = weights[0] * layers[0]
-    for weight, layer in zip(weights[1:], layers[1:]):
-        mixed = mixed + weight * layer
-    return mixed
+class _ScalarMixture(torch.autograd.Function):
+    """
+    `gamma * sum_j weights_j layers_j`, in the order of AllenNLP's mix, whose results are to be met bit for bit.
+
+    With a cached biLM this is most of what is left of an epoch: the gradient of the weights takes one look at each
+    layer here, and several with a temporary copy each where torch derives it.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, gamma: torch.Tensor, weights: torch.Tensor, *layers: torch.Tensor) -> torch.Tensor:
+        ctx.save_for_backward(gamma, weights, *layers)
+        mixed = weights[0] * layers[0]
+        for weight, layer in zip(weights[1:], layers[1:]):
+            mixed += weight * layer
+        return mixed.mul_(gamma)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, d_mixed: torch.Tensor) -> Tuple[Optional[torch.Tensor], ...]:
+        gamma, weights, *layers = ctx.saved_tensors
+        # (num_representations,)
+        products = torch.stack([torch.dot(d_mixed.flatten(), layer.flatten()) for layer in layers])
+        d_layers = [
+            gamma * weight * d_mixed if is_needed else None
+            for weight, is_needed in zip(weights, ctx.needs_input_grad[2:])
+        ]
+        return ((weights * products).sum().view(1), gamma * products, *d_layers)
 
 
 def _weight_metrics(weights: List[float]) -> Dict[str, float]:

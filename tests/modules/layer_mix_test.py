@@ -38,12 +38,15 @@ def test_scalar_mix_equals_allennlps_in_output_and_gradients():
     stock = ScalarMix(NUM_LAYERS, initial_scalar_parameters=initial)
     assert [name for name, _ in ours.named_parameters()] == [name for name, _ in stock.named_parameters()]
     stock.load_state_dict(ours.state_dict())
-    layers = random_layers()
-    torch.testing.assert_close(ours(layers), stock(layers), rtol=1e-6, atol=1e-6)
-    ours(layers).square().sum().backward()
-    stock(layers).square().sum().backward()
-    for mine, theirs in zip(ours.parameters(), stock.parameters()):
-        torch.testing.assert_close(mine.grad, theirs.grad, rtol=1e-5, atol=1e-5)
+    gradients = []
+    for mix in (ours, stock):
+        layers = [layer.requires_grad_() for layer in random_layers()]
+        mix(layers).square().sum().backward()
+        gradients.append([*(parameter.grad for parameter in mix.parameters()), *(layer.grad for layer in layers)])
+    assert torch.equal(ours(layers), stock(layers))
+    assert len(gradients[0]) == 7
+    for mine, theirs in zip(*gradients):
+        torch.testing.assert_close(mine, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_normalized_weights_are_the_softmax_and_still_train():
