@@ -129,7 +129,10 @@ def _read_scalars(path: str) -> Dict[str, torch.Tensor]:
     """The parameters of all mixes of the model at a path; of a config, as they start."""
     local_path = str(cached_path(path))
     if os.path.isdir(local_path):
-        return _scalars_in(get_weights_path(local_path))
+        weights_path = get_weights_path(local_path)
+        if not os.path.exists(weights_path):
+            raise ConfigurationError(f"{path} must hold the weights of a model, but holds none; has an epoch ended?")
+        return _scalars_in(weights_path)
     if tarfile.is_tarfile(local_path):
         with tempfile.TemporaryDirectory() as folder, tarfile.open(local_path) as archive:
             archive.extract(_WEIGHTS_NAME, folder)

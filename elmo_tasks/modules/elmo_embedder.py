@@ -250,8 +250,8 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         return self._runner.layers(self._runner.rows(batch))
 
     def _bilm_with_states(self) -> StatefulBiLm:
-        # Made when it is needed: the weights may come from a state dict after construction.
-        if self._stateful_bilm is None:
+        # Made when it is needed: after construction, weights may still come from a state dict, and go to a GPU.
+        if self._stateful_bilm is None or self._stateful_bilm.device != next(self.bilm.parameters()).device:
             self._stateful_bilm = StatefulBiLm(self.bilm, self._warm_up_sentences)
         return self._stateful_bilm
 

@@ -31,11 +31,14 @@ class StatefulBiLm:
             bilm.options.to_file(options_file)
             save_weights(bilm, weight_file)
             self._stock = _ElmoBiLm(options_file, weight_file)
-        self._stock.to(next(bilm.parameters()).device)
+        self.device = next(bilm.parameters()).device
+        self._stock.to(self.device)
         self._warm_states: Optional[States] = None
         for sentence in warm_up_sentences:
-            self(encode_sentences([sentence]).to(next(bilm.parameters()).device))
-        self._warm_states = self._stock._elmo_lstm._states
+            self(encode_sentences([sentence]).to(self.device))
+        if self._stock._elmo_lstm._states is not None:
+            # A copy: AllenNLP writes into its states.
+            self._warm_states = tuple(state.clone() for state in self._stock._elmo_lstm._states)
 
     def __call__(self, character_ids: torch.Tensor) -> List[torch.Tensor]:
         """

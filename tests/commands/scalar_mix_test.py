@@ -93,3 +93,8 @@ def test_model_without_a_scalar_mix_is_an_error(archived):
     path = archived("run", linear=torch.nn.Linear(2, 3))
     with pytest.raises(ConfigurationError, match="must have an ELMo embedder with a scalar mix"):
         read_mixes(str(path))
+
+
+def test_run_before_its_first_epoch_has_ended_is_an_error(tmp_path):
+    with pytest.raises(ConfigurationError, match="has an epoch ended"):
+        read_mixes(str(tmp_path))
