@@ -8,9 +8,10 @@ import argparse
 import json
 import os
 import re
+import shutil
 import tarfile
 import tempfile
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, cast
 
 import torch
 from allennlp.commands.subcommand import Subcommand
@@ -135,8 +136,10 @@ def _read_scalars(path: str) -> Dict[str, torch.Tensor]:
         return _scalars_in(weights_path)
     if tarfile.is_tarfile(local_path):
         with tempfile.TemporaryDirectory() as folder, tarfile.open(local_path) as archive:
-            archive.extract(_WEIGHTS_NAME, folder)
-            return _scalars_in(os.path.join(folder, _WEIGHTS_NAME))
+            weights_path = os.path.join(folder, _WEIGHTS_NAME)
+            with open(weights_path, "wb") as weights_file:
+                shutil.copyfileobj(cast(IO[bytes], archive.extractfile(_WEIGHTS_NAME)), weights_file)
+            return _scalars_in(weights_path)
     config = Params.from_file(local_path).as_dict().get("model")
     return {
         f"{name}.{key}": value
