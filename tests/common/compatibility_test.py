@@ -7,9 +7,11 @@ import pickle
 import sys
 import types
 import warnings
+from pathlib import Path
 
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.common.util as common_util
+import allennlp.models.archival as archival
 import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
 import allennlp.training.util as training_util
 import numpy as np
@@ -284,6 +286,20 @@ def test_amp_without_a_gpu_is_an_error_before_anything_is_written(tmp_path, monk
 def test_config_for_the_cpu_passes_the_check_of_devices(config, tmp_path):
     training_util.create_serialization_dir(Params(config), str(tmp_path / "run"), recover=False, force=False)
     assert (tmp_path / "run").is_dir()
+
+
+# --- archives
+
+
+def test_archive_holds_its_files_uncompressed(tmp_path):
+    run = tmp_path / "run"
+    (run / "vocabulary").mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    (run / "best.th").write_bytes(bytes(100_000))  # zeros, which compress to nothing
+    archive = archival.archive_model(str(run))
+    assert os.path.getsize(archive) > 100_000
+    with archival.extracted_archive(archive) as out:
+        assert Path(out, "weights.th").read_bytes() == bytes(100_000)
 
 
 # --- commands and callbacks
