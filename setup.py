@@ -17,10 +17,10 @@ MODERN = [
     "torchvision>=0.18",
     "numpy>=1.26",
     "base58",
-    "cached_path>=1.6",
+    "cached_path>=1.8.10",  # the release that is tested, and its filelock; older ones changed names between minors
     "dill",
     "fairscale>=0.4.13",
-    "filelock",
+    "filelock>=3.32,<4",
     "h5py>=3.10",
     "huggingface_hub>=0.23,<1.0",  # 1.0 removed HfFolder and Repository
     "jsonnet>=0.20",

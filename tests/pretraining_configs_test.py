@@ -12,6 +12,8 @@ from allennlp.models.archival import load_archive
 from elmo_tasks.bilm import BiLm, BiLmOptions
 from elmo_tasks.commands.check_bilm import find_problems
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "training_configs/pretrain"
 KNOBS = runpy.run_path(str(ROOT / "training_configs/write_json.py"))["KNOBS"]

@@ -10,6 +10,9 @@ from elmo_tasks.models import BiLmLanguageModel
 from elmo_tasks.modules import FullSoftmax, WordNetwork
 from elmo_tasks.predictors.text_generator import TextGenerator
 
+# Each trains a language model until it knows its text by heart.
+pytestmark = pytest.mark.slow
+
 LINES = "the film is good\nwhy not\n"
 
 
