@@ -31,8 +31,8 @@ train: $(READY)  ## train on the embedded sample, then evaluate and predict
 	$(RUN)/allennlp predict $(OUT)/model.tar.gz $(OUT)/input.jsonl --silent --output-file $(OUT)/output.jsonl
 	@cat $(OUT)/output.jsonl
 
-test: $(READY)  ## the fast tests, about a minute
-	$(RUN)/python -m pytest
+test: $(READY)  ## the fast tests, in two processes, under a minute
+	$(RUN)/python -m pytest --numprocesses 2
 
 test-slow: $(READY)  ## the tests that run real commands in processes of their own, some minutes
 	$(RUN)/python -m pytest -m slow

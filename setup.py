@@ -61,6 +61,6 @@ setup(
         *(f'{requirement}; python_version < "3.11"' for requirement in CLASSIC),
     ],
     extras_require={
-        "dev": ["pytest", "pytest-timeout", "hypothesis", "ruff", "mypy", "import-linter"],
+        "dev": ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter"],
     },
 )
