@@ -17,10 +17,11 @@ MODERN = [
     "torchvision>=0.18",
     "numpy>=1.26",
     "base58",
-    "cached_path>=1.8.10",  # the release that is tested, and its filelock; older ones changed names between minors
+    # Both are tested from the oldest to the newest; older releases of cached_path forbid this huggingface_hub.
+    "cached_path>=1.6.3",
     "dill",
     "fairscale>=0.4.13",
-    "filelock>=3.32,<4",
+    "filelock>=3.4,<5",  # 3.4 added an argument that cached_path hands on
     "h5py>=3.10",
     "huggingface_hub>=0.23,<1.0",  # 1.0 removed HfFolder and Repository
     "jsonnet>=0.20",
