@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 
-from elmo_tasks.commands.study_config import Config, run_config
+from elmo_tasks.commands.study_config import Config, config_changes, run_config
 from elmo_tasks.common.files import written_whole
 
 DESCRIPTION = "study.json"
@@ -140,12 +139,7 @@ class Study:
             json.dump(description, description_file, indent=2)
 
     def _check_same(self, old: Config, new: Config) -> None:
-        old_values, new_values = Params(old).as_flat_dict(), Params(new).as_flat_dict()
-        changes = [
-            f"`{key}` was {old_values.get(key)!r}, but is {new_values.get(key)!r}"
-            for key in sorted({*old_values, *new_values})
-            if old_values.get(key) != new_values.get(key)
-        ]
+        changes = config_changes(old, new)
         if changes:
             raise ConfigurationError(
                 f"{self.directory} must hold a study of the same config, but {'; '.join(changes[:10])}. Repeat the "
