@@ -47,6 +47,9 @@ MODERN = [
 # Python 3.8 to 3.10: AllenNLP's own metadata holds; constraints-classic.txt is what makes pip find it.
 CLASSIC = ["allennlp==2.10.1", "allennlp-models==2.10.1", "matplotlib"]
 
+# For `allennlp sweep` alone. Before 4.3 a process that was killed could leave the journal locked.
+OPTUNA = "optuna>=4.3"
+
 setup(
     name="elmo_tasks",
     version=VERSION,
@@ -62,6 +65,7 @@ setup(
         *(f'{requirement}; python_version < "3.11"' for requirement in CLASSIC),
     ],
     extras_require={
-        "dev": ["pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter"],
+        "sweep": [OPTUNA],
+        "dev": [OPTUNA, "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter"],
     },
 )

@@ -5,5 +5,13 @@ from elmo_tasks.commands.cross_validate import CrossValidateCommand
 from elmo_tasks.commands.elmo import ElmoCommand
 from elmo_tasks.commands.export_bilm import ExportBiLmCommand
 from elmo_tasks.commands.scalar_mix import ScalarMixCommand
+from elmo_tasks.commands.sweep import SweepCommand
 
-__all__ = ["CheckBiLmCommand", "CrossValidateCommand", "ElmoCommand", "ExportBiLmCommand", "ScalarMixCommand"]
+__all__ = [
+    "CheckBiLmCommand",
+    "CrossValidateCommand",
+    "ElmoCommand",
+    "ExportBiLmCommand",
+    "ScalarMixCommand",
+    "SweepCommand",
+]

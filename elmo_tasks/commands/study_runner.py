@@ -52,7 +52,7 @@ def train_runs(study: Study, num_workers: int, include_package: List[str]) -> No
     unfinished = [run for run in study.runs if not run.is_finished]
     progress = Tqdm.tqdm(total=len(study.runs), initial=len(study.runs) - len(unfinished), desc="runs", unit="run")
     said = set()
-    with progress, _imports_out_of_garbage():
+    with progress, imports_out_of_garbage():
         if num_workers == 1:
             results = _train_here(study, unfinished, include_package)
         else:
@@ -104,6 +104,16 @@ def train_run(run: Run, config: Config, include_package: List[str]) -> List[str]
     return warnings
 
 
+@contextlib.contextmanager
+def imports_out_of_garbage() -> Iterator[None]:
+    """For `with`: a search for garbage looks at what came after the imports, in milliseconds, not in half a second."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def _train_here(study: Study, runs: List[Run], include_package: List[str]) -> Iterator[List[str]]:
     for run in runs:
         with _named_in_errors(run):
@@ -145,7 +155,7 @@ def _prepare_worker(include_package: Iterable[str], num_threads: int) -> None:
         import_plugins()
         for package in include_package:
             import_module_and_submodules(package)
-    gc.freeze()  # see `_imports_out_of_garbage`
+    gc.freeze()  # see `imports_out_of_garbage`
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
@@ -168,16 +178,6 @@ def _named_in_errors(run: Run) -> Iterator[None]:
             run.directory / "out.log",
         )
         raise
-
-
-@contextlib.contextmanager
-def _imports_out_of_garbage() -> Iterator[None]:
-    """A search for garbage looks at what came after the imports, in milliseconds instead of half a second."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 @contextlib.contextmanager
