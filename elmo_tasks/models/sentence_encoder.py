@@ -1,12 +1,17 @@
 """From a text field to token vectors."""
 
+from itertools import islice
 from typing import Optional, Tuple
 
 import torch
-from allennlp.common.checks import check_dimensions_match
+from allennlp.common.checks import ConfigurationError, check_dimensions_match
 from allennlp.data import TextFieldTensors
+from allennlp.data.fields import TextField
 from allennlp.modules import Seq2SeqEncoder, TextFieldEmbedder
+from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 from allennlp.nn.util import get_text_field_mask
+
+from elmo_tasks.common.protocols import InstanceSource
 
 
 class SentenceEncoder(torch.nn.Module):
@@ -40,6 +45,26 @@ class SentenceEncoder(torch.nn.Module):
         if self.seq2seq_encoder is not None:
             return self.seq2seq_encoder.get_output_dim()
         return self.text_field_embedder.get_output_dim()
+
+    def prepare_for_training(self, training_instances: InstanceSource, all_instances: InstanceSource) -> None:
+        """
+        Looks at one instance before anything is computed. See `PreparesForTraining`.
+
+        # Raises
+
+        ConfigurationError
+            Where the reader's indexers and the embedders do not have the same keys.
+        """
+        if not isinstance(self.text_field_embedder, BasicTextFieldEmbedder):
+            return
+        wanted = sorted(self.text_field_embedder._token_embedders)
+        for instance in islice(training_instances(), 1):
+            for field in instance.fields.values():
+                if isinstance(field, TextField) and sorted(field.token_indexers) != wanted:
+                    raise ConfigurationError(
+                        "`token_indexers` of the reader must have the keys of `token_embedders` of the model, "
+                        f"{wanted}, but has {sorted(field.token_indexers)}"
+                    )
 
     def forward(self, text: TextFieldTensors) -> Tuple[torch.Tensor, torch.Tensor]:
         """

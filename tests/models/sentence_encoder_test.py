@@ -2,8 +2,10 @@ import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.data.token_indexers import SingleIdTokenIndexer
 from allennlp.modules import Seq2SeqEncoder
 
+from elmo_tasks.common.protocols import PreparesForTraining
 from elmo_tasks.models.sentence_encoder import SentenceEncoder
 
 
@@ -55,3 +57,13 @@ def test_sizes_that_do_not_match_are_an_error(toy):
     seq2seq = Seq2SeqEncoder.from_params(Params({"type": "lstm", "input_size": 99, "hidden_size": 5}))
     with pytest.raises(ConfigurationError, match="input of seq2seq_encoder"):
         SentenceEncoder(toy.embedder(), seq2seq)
+
+
+def test_misspelt_key_of_an_indexer_is_an_error_with_both_lists_of_keys(toy):
+    encoder = SentenceEncoder(toy.embedder())
+    assert isinstance(encoder, PreparesForTraining)
+    sentence = toy.sentence("a film")
+    encoder.prepare_for_training(lambda: iter([sentence]), None)
+    sentence["tokens"].token_indexers = {"word": SingleIdTokenIndexer("words")}
+    with pytest.raises(ConfigurationError, match=r"of the model, \['words'\], but has \['word'\]"):
+        encoder.prepare_for_training(lambda: iter([sentence]), None)
