@@ -197,7 +197,17 @@ class BiLmLanguageModel(Model):
         `List[torch.Tensor]`
             The token vectors, twice side by side, and each layer's outputs, the forward direction's first:
             `(num_sentences, num_tokens, 2 * projection_dim)`, zeros at padding.
+
+        # Raises
+
+        ConfigurationError
+            Where a sentence is a string: each of its characters would become a word.
         """
+        for sentence in sentences:
+            if isinstance(sentence, str):
+                raise ConfigurationError(
+                    f"a sentence must be a list of words, but is the string {sentence!r}; split it first"
+                )
         num_steps = max((len(sentence) for sentence in sentences), default=0) + 1
         # The words in both orders, after the boundary where they begin.
         orders: List[List[List[str]]] = [[], []]

@@ -1,7 +1,7 @@
 """The ELMo embedder: exact, stateless unless asked, cached, with a mix that can be set, trained and read."""
 
 import logging
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from allennlp.common import Lazy
@@ -110,7 +110,8 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         mix: Optional[Lazy[LayerMix]] = None,
         cache: Optional[ActivationCache] = None,
         stateful: bool = False,
-        warm_up_sentences: Optional[List[str]] = None,
+        # A string too, to be refused: AllenNLP would make a list of its characters.
+        warm_up_sentences: Optional[Union[str, List[str]]] = None,
         precision: str = "float32",
         max_tokens_per_forward: int = 4096,
         save_bilm_weights: bool = True,
@@ -150,6 +151,10 @@ class ElmoEmbedder(ElmoTokenEmbedder):
             (
                 warm_up_sentences is not None and not stateful,
                 "`stateful` must be true with `warm_up_sentences`: without states there is nothing to warm up",
+            ),
+            (
+                isinstance(warm_up_sentences, str),
+                f"`warm_up_sentences` must be a list of sentences, but is the string {warm_up_sentences!r}",
             ),
             (
                 requires_grad and not save_bilm_weights,

@@ -169,6 +169,11 @@ def test_layer_activations_are_those_of_the_bilm(vocabulary):
             assert not layer[row, len(sentence) :].any()
 
 
+def test_a_string_is_not_a_sentence(vocabulary):
+    with pytest.raises(ConfigurationError, match="must be a list of words, but is the string 'the film'"):
+        build(vocabulary).layer_activations(["the film"])
+
+
 def test_three_layers_of_a_network_over_words(vocabulary):
     model = build(vocabulary, network={"type": "words", "projection_dim": 256, "cell_dim": 4}).eval()
     layers = model.layer_activations([["the", "film"], ["a", "man", "in"]])

@@ -17,6 +17,7 @@ import elmo_tasks  # noqa: F401  (registers everything)
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 BILM_FOLDER = FIXTURES / "bilm"
+MR = (FIXTURES / "mr" / "rt_train.txt", FIXTURES / "mr" / "rt_val.txt")
 
 SENTENCES = [
     ["A", "quiet", "film", "with", "a", "loud", "heart", "."],
@@ -80,14 +81,14 @@ def bilm_folder(tmp_path):
 
 @pytest.fixture
 def train(tmp_path):
-    """Trains a small classifier on the sample; gives the folder of the run."""
+    """Trains a small classifier on the sample, or on other `data`; gives the folder of the run."""
     runs = []
 
-    def train(embedder, num_epochs=1):
+    def train(embedder, num_epochs=1, data=MR, **reader):
         config = {
-            "dataset_reader": {"type": "mr", "max_instances": 16},
-            "train_data_path": str(FIXTURES / "mr" / "rt_train.txt"),
-            "validation_data_path": str(FIXTURES / "mr" / "rt_val.txt"),
+            "dataset_reader": {"type": "mr", "max_instances": 16, **reader},
+            "train_data_path": str(data[0]),
+            "validation_data_path": str(data[1]),
             "model": {
                 "type": "elmo_sentence_classifier",
                 "text_field_embedder": {"token_embedders": {"elmo": {"type": "elmo", "dropout": 0.0, **embedder}}},

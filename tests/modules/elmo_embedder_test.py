@@ -13,9 +13,11 @@ from allennlp.models import load_archive
 from allennlp.modules import TokenEmbedder
 from allennlp.modules.text_field_embedders import BasicTextFieldEmbedder
 from allennlp.modules.token_embedders import ElmoTokenEmbedder
+from allennlp.nn.util import get_text_field_mask
 
 from elmo_tasks.common.protocols import PreparesForTraining, ReportsMetrics
 from elmo_tasks.modules import ActivationCache, ElmoEmbedder, SingleLayerMix, elmo_embedder
+from elmo_tasks.modules.disk_tier import DiskTier
 
 
 def embedder_of(config):
@@ -104,6 +106,7 @@ def test_mix_option_builds_the_registered_mix_with_the_sizes_of_the_bilm(files):
         ({"stateful": True, "requires_grad": True}, "`requires_grad` must be false with `stateful`"),
         ({"requires_grad": True, "precision": "bfloat16"}, "`precision` must be float32 with `requires_grad`"),
         ({"warm_up_sentences": ["a b"]}, "`stateful` must be true with `warm_up_sentences`"),
+        ({"stateful": True, "warm_up_sentences": "a b"}, "must be a list of sentences, but is the string 'a b'"),
         ({"requires_grad": True, "save_bilm_weights": False}, "`save_bilm_weights` must be true"),
         ({"mix": "scalar", "do_layer_norm": True}, "`mix` must say all"),
         ({"mix": "scalar", "scalar_mix_parameters": [1, 2, 3]}, "`mix` must say all"),
@@ -135,8 +138,10 @@ def test_sentence_has_the_same_vectors_in_any_order_and_batch_size(files, senten
 
 def test_padding_is_zero_and_a_token_named_pad_is_a_word(files, to_ids):
     embedder = ElmoEmbedder(**files).eval()
-    vectors = embedder(to_ids([["a"], ["a", "b", "c"], ["<PAD>"]]))
-    assert (vectors != 0).any(dim=-1).tolist() == [[True, False, False], [True, True, True], [True, False, False]]
+    character_ids = to_ids([["a"], ["a", "b", "c"], ["<PAD>"]])
+    is_token = [[True, False, False], [True, True, True], [True, False, False]]
+    assert get_text_field_mask({"elmo": {"elmo_tokens": character_ids}}).tolist() == is_token
+    assert (embedder(character_ids) != 0).any(dim=-1).tolist() == is_token
 
 
 def test_only_empty_sentences_give_only_zeros(files, to_ids):
@@ -457,9 +462,27 @@ def test_training_with_the_cache_gives_the_losses_of_training_without(train, bil
     assert plain[0] != plain[-2]
 
 
+def test_other_settings_of_the_reader_get_entries_of_their_own(train, bilm_folder, tmp_path):
+    rows = tmp_path / "rows.txt"
+    rows.write_text("".join(f"{word} Film_!_{row % 2}\n" for row, word in enumerate(["Odd", "warm", "SLOW", "quiet"])))
+
+    def metrics_and_entries(cache, **reader):
+        embedder = {"pretrained": str(bilm_folder), "cache": {"directory": str(tmp_path / cache)}}
+        run = train(embedder, data=(rows, rows), **reader)
+        loss = json.loads((run / "metrics.json").read_text())["training_loss"]
+        return loss, DiskTier(str(tmp_path / cache), 10**9)._environment().stat()["entries"]
+
+    cased, num_cased = metrics_and_entries("cache")
+    lowered, num_all = metrics_and_entries("cache", lowercase_elmo=True)
+    alone, num_lowered = metrics_and_entries("other", lowercase_elmo=True)
+    assert (num_cased, num_all, num_lowered) == (4, 8, 4)
+    assert lowered == alone != cased
+
+
 def test_metrics_of_each_epoch_carry_the_mix(train, bilm_folder):
     run = train({"pretrained": str(bilm_folder)}, num_epochs=2)
     last = json.loads((run / "metrics_epoch_1.json").read_text())
     weights = [last[f"training_scalar_mix_layer_{layer}_weight"] for layer in range(3)]
     assert sum(weights) == pytest.approx(1.0)
     assert weights != pytest.approx([1 / 3] * 3, abs=1e-4)
+    assert last["training_scalar_mix_gamma"] != 1.0
