@@ -1,6 +1,7 @@
 """The house keeps its plan: what is where, what is registered, and how a registered class must be written."""
 
 import ast
+import contextlib
 import inspect
 import json
 import subprocess
@@ -9,6 +10,7 @@ import typing
 from pathlib import Path
 
 import pytest
+import torch
 from allennlp.commands import Subcommand  # also all that AllenNLP itself registers
 from allennlp.common.registrable import Registrable
 
@@ -122,6 +124,29 @@ def test_no_module_turns_its_annotations_into_strings():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module == "__future__":
                 assert "annotations" not in {alias.name for alias in node.names}, path
+
+
+@pytest.mark.parametrize("floor", ["bilm", "modules", "models"])
+def test_no_number_is_below_the_least_of_half_precision(floor):
+    """It would become minus infinity under autocast, and a softmax of nothing else NaN."""
+    least = torch.finfo(torch.float16).min
+    numbers = []
+    for path in (PACKAGE / floor).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+                with contextlib.suppress(ValueError):  # not of a literal
+                    numbers.append((ast.literal_eval(node), path))
+    assert numbers
+    assert [found for found in numbers if found[0] < least] == []
+
+
+def test_spacy_and_nltk_are_imported_by_allennlp_alone():
+    """So no model of theirs, and no version, is asked for by this package."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+                assert not {"spacy", "nltk"} & {module.split(".")[0] for module in modules}, path
 
 
 def test_every_public_class_and_function_has_a_docstring():

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from allennlp.common import Params
 from allennlp.data import DataLoader, DatasetReader, Vocabulary
 
@@ -35,10 +36,13 @@ def test_little_of_a_batch_of_the_shipped_config_is_padding():
     assert 1 - tokens / padded < 0.15
 
 
-def test_no_batch_exceeds_a_budget_of_tokens():
-    sampler = {"type": "max_tokens_sampler", "max_tokens": 200, "sorting_keys": ["sentence1", "sentence2"]}
+@pytest.mark.parametrize("max_tokens", [200, 20])
+def test_no_batch_exceeds_a_budget_of_tokens_unless_a_pair_does(max_tokens):
+    sampler = {"type": "max_tokens_sampler", "max_tokens": max_tokens, "sorting_keys": ["sentence1", "sentence2"]}
     found = batches(sampler)
     assert sum(len(first) for first, _ in found) == 251
-    for first, second in found:
-        padded = len(first) * max(max(first), max(second))
-        assert padded <= 200 or len(first) == 1
+    sizes = [len(first) for first, _ in found]
+    padded = [len(first) * max(max(first), max(second)) for first, second in found]
+    assert all(tokens <= max_tokens or size == 1 for tokens, size in zip(padded, sizes))
+    assert any(tokens > max_tokens for tokens in padded) == (max_tokens == 20)
+    assert max(sizes) > 1

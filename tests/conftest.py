@@ -1,7 +1,11 @@
 """What all tests share."""
 
+import logging
+
 import pytest
 import torch
+
+LOG_LEVEL = logging.root.level
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -11,3 +15,9 @@ def _one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _level_of_the_log():
+    """A training run leaves its own behind, and later tests would see messages that they do not see alone."""
+    logging.root.setLevel(LOG_LEVEL)

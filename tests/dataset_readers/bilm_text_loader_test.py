@@ -106,7 +106,7 @@ def test_the_logged_plan_of_1200_sentences_is_what_is_run(tmp_path, caplog, mode
     assert num_predictions == 109 * 66 + 1 + 1200
     assert "1200 sentences, 7195 words, 8395 predictions" in caplog.text
     assert len(batches) == num_batches
-    assert f"an epoch is {num_batches} batches" in caplog.text
+    assert f"an epoch is {num_batches} batches ({mode}, 16 x 10, processes: 1)" in caplog.text
     if mode == "carry":
         # 8395 predictions in 16 streams of 10 steps are 52.5 batches, had all streams the same length.
         assert 53 <= num_batches <= 58

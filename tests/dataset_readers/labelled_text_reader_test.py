@@ -143,6 +143,19 @@ def test_blank_text_becomes_the_placeholder():
     assert words(pair, "sentence2") == ["Fine", "."]
 
 
+def test_default_readers_need_no_model_of_spacy_and_no_data_of_nltk(monkeypatch):
+    def unwanted(*args, **kwargs):
+        raise AssertionError("nothing is to be looked for on this machine")
+
+    for function in ("spacy.load", "nltk.data.find", "nltk.data.load", "nltk.download"):
+        monkeypatch.setattr(function, unwanted)
+    sentence = DatasetReader.from_params(Params({"type": "mr"})).text_to_instance("it 's fine .")
+    assert words(sentence) == ["it", "'s", "fine", "."]
+    pair = DatasetReader.from_params(Params({"type": "mrpc"})).text_to_instance("It's fine.", "Mr. Lee left.")
+    assert words(pair, "sentence1") == ["It", "'s", "fine", "."]
+    assert words(pair, "sentence2") == ["Mr.", "Lee", "left", "."]
+
+
 @pytest.mark.parametrize("text", [["good", "film"], None, 5])
 def test_text_that_is_no_string_is_an_error(text):
     with pytest.raises(ConfigurationError, match="the text must be a string, but is"):

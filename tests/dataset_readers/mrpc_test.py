@@ -137,6 +137,16 @@ def test_dev_ids_choose_the_dev_part_in_either_order(forty_pairs, write):
     assert not set(train) & set(dev)
 
 
+def test_official_dev_ids_leave_3668_pairs_of_4076_to_train_on(write):
+    rows = [f"{int(n % 3 > 0)}\t{10000 + n}\t{20000 + n}\tA {n}.\tB {n}." for n in range(4076)]
+    path = write("msr_paraphrase_train.txt", "\n".join([HEADER, *rows]) + "\n", "utf-8-sig")
+    dev_ids = write("mrpc_dev_ids.tsv", "".join(f"{10000 + n}\t{20000 + n}\n" for n in range(3, 4076, 10)[:408]))
+    reader = MrpcReader(dev_ids_file=str(dev_ids))
+    train, dev = (ids(reader.read(f"{path}#{part}")) for part in ("train", "dev"))
+    assert (len(train), len(dev)) == (3668, 408)
+    assert not set(train) & set(dev)
+
+
 def test_dev_pair_that_is_not_in_the_file_is_an_error(forty_pairs, write):
     dev_ids = write("mrpc_dev_ids.tsv", "1003\t2003\n1003\t2004\n")
     with pytest.raises(ConfigurationError, match=r"dev_ids\.tsv, line 2: must name a pair of .* no 1003-2004"):

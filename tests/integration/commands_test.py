@@ -115,6 +115,15 @@ def test_predict_reads_the_corpus_file_and_answers_row_by_row(trained_mr, allenn
     assert [" ".join(row["tokens"]) for row in rows] == [line.rsplit("_!_", 1)[0].strip() for line in lines]
 
 
+def test_evaluate_runs_from_any_directory_with_the_package_named(trained_mr, allennlp, tmp_path):
+    data = ROOT / TEST_FILES["mr"]
+    command = ("evaluate", trained_mr / "model.tar.gz", data, "--include-package", "elmo_tasks")
+    allennlp(*command, "--output-file", "metrics.json", cwd=tmp_path)
+    evaluated = json.loads((tmp_path / "metrics.json").read_text())
+    trained_metrics = json.loads((trained_mr / "metrics.json").read_text())
+    assert evaluated["scalar_mix_gamma"] == pytest.approx(trained_metrics["best_validation_scalar_mix_gamma"])
+
+
 def test_find_lr_writes_its_table(allennlp, complaints, tmp_path):
     output = allennlp(
         *("find-lr", "training_configs/mr.jsonnet", "-s", tmp_path / "lr", "-o", SMOKE, "--num-batches", 11)

@@ -10,6 +10,7 @@ from allennlp.models import Model
 
 from elmo_tasks.models.pair_classifier import PairClassifier
 
+BILM = "fixtures/bilm"
 A, B, C = "a film with bright moments", "slow and dull", "no end"
 ALIGNMENT = {"projection": {"input_dim": 24, "num_layers": 1, "hidden_dims": 7, "activations": "relu"}}
 VARIANTS = {
@@ -96,6 +97,41 @@ def test_first_sentence_leaves_no_trace_in_the_second(toy):
         model(**toy.tensors(model, [toy.pair(first, B)]))
     assert torch.equal(encoded[1], encoded[3])
     assert not torch.equal(encoded[0].mean(dim=1), encoded[2].mean(dim=1))
+
+
+def with_elmo(toy, pairs, **options):
+    """A symmetric model over our embedder, and the tensors of the pairs, one batch for each."""
+    for pair in pairs:
+        for name in ("sentence1", "sentence2"):
+            pair[name].token_indexers = {"elmo": ELMoTokenCharactersIndexer()}
+    params = {
+        "type": "elmo_pair_classifier",
+        "text_field_embedder": {"token_embedders": {"elmo": {"type": "elmo", "pretrained": BILM, **options}}},
+        "symmetric": True,
+    }
+    model = Model.from_params(vocab=toy.vocabulary({"1": 2, "0": 1}), params=Params(params)).eval()
+    return model, [toy.tensors(model, [pair]) for pair in pairs]
+
+
+@pytest.mark.parametrize("stateful", [False, True])
+def test_elmo_reads_the_second_sentence_as_if_there_were_no_first_unless_it_is_stateful(toy, stateful):
+    model, batches = with_elmo(toy, [toy.pair(A, B), toy.pair(C, B), toy.pair(B, A)], stateful=stateful)
+    embedded = []
+    model.encoder.register_forward_hook(lambda module, inputs, output: embedded.append(output[0]))
+    scores = [model(**batch)["logits"] for batch in batches]
+    assert torch.equal(embedded[1], embedded[3]) == (not stateful)
+    assert ((scores[0] - scores[2]).abs().max() < 1e-6) == (not stateful)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_masks_and_scores_are_finite_and_close_to_float32_under_autocast(toy, dtype):
+    model = built(toy, **VARIANTS["all"]).eval()
+    batch = toy.tensors(model, [toy.pair(A, B), toy.pair("", C), toy.pair(C, "")])
+    expected = model(**batch)["logits"]
+    with torch.autocast("cpu", dtype=dtype):
+        scores = model(**batch)["logits"]
+    assert scores.isfinite().all()
+    torch.testing.assert_close(scores.float(), expected, rtol=2e-2, atol=2e-2)
 
 
 def test_stock_elmo_alone_trains_and_shows_its_words(toy):

@@ -86,10 +86,15 @@ def test_filling_leaves_the_random_states_alone(files):
 def test_filling_says_first_what_it_will_take(files, caplog):
     caplog.set_level(logging.INFO)
     embedder = ElmoEmbedder(**files, cache=ActivationCache(max_memory_bytes=5_000_000))
-    embedder.prepare_for_training(lambda: iter([]), lambda: iter(many_instances(2)))
-    (message,) = [record.getMessage() for record in caplog.records if record.name.startswith("elmo_tasks")]
-    assert "2 sentences" in message
-    assert "5 MB free in memory" in message
+    said_before = []
+    embedder.bilm.register_forward_pre_hook(lambda *_: said_before.append(caplog.messages[0]))
+    indexers = {"characters": ELMoTokenCharactersIndexer()}
+    texts = [TextField([Token(f"w{number}"), *[Token("a")] * 9], indexers) for number in range(200)]
+    embedder.prepare_for_training(lambda: iter([]), lambda: iter([Instance({"text": text}) for text in texts]))
+    # 2000 tokens of 32 + 2 * 64 values of 4 bytes are 1.28 MB.
+    assert set(said_before) == {
+        "The biLM runs on 200 sentences with 2,000 tokens, 1 MB for the activation cache (5 MB free in memory)."
+    }
 
 
 def test_filling_stops_where_there_is_no_room_left(files, count_calls):

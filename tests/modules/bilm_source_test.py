@@ -1,8 +1,11 @@
 """Archives stand alone: train, delete the files of the biLM, predict."""
 
 import json
+import os
 import shutil
 import socket
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -84,6 +87,39 @@ def test_predictions_are_the_same_for_every_batch_size(source, train, bilm_folde
     for batch_size in (2, 3, 64):
         numpy.testing.assert_allclose(predictions(archive, batch_size), expected, rtol=0, atol=1e-6)
     assert expected[0] == expected[2]
+
+
+PREDICT = """
+import json, sys
+from allennlp.models import load_archive
+from allennlp.predictors import Predictor
+import elmo_tasks
+
+rows = [{"sentence": text} for text in json.loads(sys.argv[1])]
+outputs = Predictor.from_archive(load_archive(sys.argv[2])).predict_batch_json(rows)
+print(json.dumps([list(output["label_probabilities"].values()) for output in outputs]))
+"""
+
+
+@pytest.mark.slow
+def test_another_process_predicts_the_same_also_after_a_warm_up(train, bilm_folder, predictions):
+    """What was read to warm the states up is in the archive; without states, the order does not matter either."""
+    texts = ["a warm and funny film .", "it drags .", "a warm and funny film .", "Ω"]
+    stateless = train({"pretrained": str(bilm_folder)}) / "model.tar.gz"
+    warmed_up = {"stateful": True, "warm_up_sentences": ["A quiet film with a loud heart .", "Skip it"]}
+    stateful = train({"pretrained": str(bilm_folder), **warmed_up}) / "model.tar.gz"
+
+    def in_another_process(texts, archive):
+        command = [sys.executable, "-c", PREDICT, json.dumps(texts), str(archive)]
+        environment = {**os.environ, "PYTHONPATH": str(BILM_FOLDER.parents[1]), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+        return numpy.array(json.loads(done.stdout.splitlines()[-1]))
+
+    reversed_order = in_another_process(texts[::-1], stateless)[::-1]
+    numpy.testing.assert_allclose(reversed_order, predictions(stateless), rtol=0, atol=1e-6)
+    numpy.testing.assert_allclose(
+        in_another_process(texts, stateful), predictions(stateful, batch_size=4), rtol=0, atol=1e-6
+    )
 
 
 def test_archive_keeps_trained_weights_and_not_those_of_the_files(train, bilm_folder):

@@ -111,6 +111,9 @@ def test_blank_and_malformed_rows_of_a_data_file_keep_their_place(archive, allen
     words = next(key for key in inserted[0] if key.endswith("tokens"))
     assert inserted[0][words] == [PLACEHOLDER_TOKEN]
     assert len(inserted) == 2
+    every = allennlp("predict", archive.path, damaged, "--silent", "--use-dataset-reader")
+    batched = allennlp("predict", archive.path, damaged, "--silent", "--use-dataset-reader", "--batch-size", "8")
+    assert [close(line) for line in batched] == every
 
 
 @pytest.mark.parametrize(("choice", "num_words"), [("train", 5), ("validation", 2)])
