@@ -140,7 +140,7 @@ def test_dev_ids_choose_the_dev_part_in_either_order(forty_pairs, write):
 def test_official_dev_ids_leave_3668_pairs_of_4076_to_train_on(write):
     rows = [f"{int(n % 3 > 0)}\t{10000 + n}\t{20000 + n}\tA {n}.\tB {n}." for n in range(4076)]
     path = write("msr_paraphrase_train.txt", "\n".join([HEADER, *rows]) + "\n", "utf-8-sig")
-    dev_ids = write("mrpc_dev_ids.tsv", "".join(f"{10000 + n}\t{20000 + n}\n" for n in range(3, 4076, 10)[:408]))
+    dev_ids = write("mrpc_dev_ids.tsv", "".join(f"{10000 + n}\t{20000 + n}\n" for n in range(3, 4076, 9)[:408]))
     reader = MrpcReader(dev_ids_file=str(dev_ids))
     train, dev = (ids(reader.read(f"{path}#{part}")) for part in ("train", "dev"))
     assert (len(train), len(dev)) == (3668, 408)

@@ -64,7 +64,7 @@ def config(text, network=None, **trainer):
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text("Der Film ist gut .\nWhy not ?\nĀrgh 😀 文字\nDer Film endet .\n", encoding="utf-8")
+    path.write_text("Der Film ist gut .\nWhy not ?\nĀrgh 😀 文字\nМир и жизнь .\nDer Film endet .\n", encoding="utf-8")
     return path
 
 
@@ -79,6 +79,17 @@ def stock_layers(folder):
     stock = _ElmoBiLm(str(folder / "options.json"), str(folder / "weights.hdf5"))
     stock._elmo_lstm.stateful = False
     return stock(batch_to_ids(SENTENCES))["activations"]
+
+
+def test_text_in_other_scripts_is_trained_on_as_the_bytes_of_261_characters(text, tmp_path):
+    training_options = copy.deepcopy(OPTIONS)
+    training_options["char_cnn"]["n_characters"] = 261  # as bilm-tf writes them while it trains
+    network = {"type": "characters", "options": training_options}
+    model = train_model(config(text, network, num_epochs=1), serialization_dir=str(tmp_path / "run"))
+    assert len(model.network.bilm.character_encoder.characters) == 261
+    words = model.vocab.get_token_to_index_vocabulary("words")
+    assert {"😀", "文字", "жизнь"} <= set(words)
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["best_validation_perplexity"] < len(words)
 
 
 def test_the_export_at_the_end_of_training_gives_the_models_layers_in_allennlps_elmo(run):
