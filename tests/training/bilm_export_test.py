@@ -64,7 +64,7 @@ def config(text, network=None, **trainer):
 @pytest.fixture
 def text(tmp_path):
     path = tmp_path / "text.txt"
-    path.write_text("Der Film ist gut .\nWhy not ?\nĀrgh 😀 文字\nМир и жизнь .\nDer Film endet .\n", encoding="utf-8")
+    path.write_text("Der Film ist gut .\nWhy not ?\nĀrgh 😀 文字\nжизнь и жизнь\nDer Film endet .\n", encoding="utf-8")
     return path
 
 
