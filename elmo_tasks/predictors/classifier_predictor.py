@@ -3,11 +3,14 @@
 import json
 from typing import Any, Dict, List, Tuple
 
+import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict, sanitize
-from allennlp.data import DatasetReader, Instance
+from allennlp.data import Batch, DatasetReader, Instance
 from allennlp.data.fields import LabelField
 from allennlp.models import Model
+from allennlp.modules import TextFieldEmbedder
+from allennlp.nn.util import move_to_device
 from allennlp.predictors import Predictor
 
 from elmo_tasks.models.classifier import LABEL_NAMESPACE
@@ -124,6 +127,50 @@ class ClassifierPredictor(Predictor):
         labelled = instance.duplicate()
         labelled.add_field("label", LabelField(outputs["label"], LABEL_NAMESPACE), self._model.vocab)
         return [labelled]
+
+    def get_gradients(self, instances: List[Instance]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+        """
+        For AllenNLP's interpreters: the gradient of the loss with respect to the token vectors.
+
+        AllenNLP's own makes all parameters trainable for it, which an activation cache rightly refuses, and goes back
+        through the whole biLM. Here the vectors of a text field embedder are where the gradient ends. (Where AllenNLP
+        takes another layer, such as the first one of a transformer, its own serves.)
+
+        # Parameters
+
+        instances : `List[Instance]`
+            With labels.
+
+        # Returns
+
+        `Tuple[Dict[str, Any], Dict[str, Any]]`
+            `grad_input_1` and so on, float32 `(batch_size, num_tokens, embedding_dim)` each, the last text of an
+            instance first, as the interpreters expect it; and the readable output.
+        """
+        embedder = self.get_interpretable_layer()
+        if not isinstance(embedder, TextFieldEmbedder):
+            return super().get_gradients(instances)
+        for instance in instances:
+            self._dataset_reader.apply_token_indexers(instance)
+        batch = Batch(instances)
+        batch.index_instances(self._model.vocab)
+        vectors: List[torch.Tensor] = []
+
+        def begin_history(module: torch.nn.Module, inputs: Any, output: torch.Tensor) -> torch.Tensor:
+            vectors.append(output.detach().requires_grad_())
+            return vectors[-1]
+
+        # After the hooks of the interpreters, which look at the vectors or scale them.
+        handle = embedder.register_forward_hook(begin_history)
+        try:
+            # The LSTM of cuDNN has a gradient in training mode only.
+            with torch.backends.cudnn.flags(enabled=False):
+                outputs = self._model(**move_to_device(batch.as_tensor_dict(), self.cuda_device))
+        finally:
+            handle.remove()
+        gradients = torch.autograd.grad(outputs["loss"], vectors)
+        named = {f"grad_input_{n}": gradient.cpu().numpy() for n, gradient in enumerate(reversed(gradients), start=1)}
+        return named, self._model.make_output_human_readable(outputs)
 
 
 def _without_label(instance: Instance) -> Instance:
