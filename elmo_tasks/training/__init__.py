@@ -3,9 +3,17 @@
 from elmo_tasks.training.bilm_export import ExportBiLmCallback, export_bilm
 from elmo_tasks.training.checkpointer import AtomicCheckpointer
 from elmo_tasks.training.default_callbacks import install
+from elmo_tasks.training.machine_record import MachineRecordCallback
 from elmo_tasks.training.preflight import PreflightCallback
 from elmo_tasks.training.resumption import ResumptionCallback
 
-__all__ = ["AtomicCheckpointer", "ExportBiLmCallback", "PreflightCallback", "ResumptionCallback", "export_bilm"]
+__all__ = [
+    "AtomicCheckpointer",
+    "ExportBiLmCallback",
+    "MachineRecordCallback",
+    "PreflightCallback",
+    "ResumptionCallback",
+    "export_bilm",
+]
 
 install()
