@@ -37,6 +37,7 @@ MODERN = [
     "tqdm",
     "transformers>=4.41,<4.50",  # 4.50 removed AdamW
     "matplotlib",  # `allennlp find-lr` fails after its search without it
+    "jinja2",  # the page of `allennlp report`
     # allennlp-models only
     "setuptools>=77.0.3,<80.9",  # py-rouge imports pkg_resources, which warns at every start since 80.9
     "conllu",
@@ -45,7 +46,7 @@ MODERN = [
     "word2number",
 ]
 # Python 3.8 to 3.10: AllenNLP's own metadata holds; constraints-classic.txt is what makes pip find it.
-CLASSIC = ["allennlp==2.10.1", "allennlp-models==2.10.1", "matplotlib"]
+CLASSIC = ["allennlp==2.10.1", "allennlp-models==2.10.1", "matplotlib", "jinja2"]
 
 # For `allennlp sweep` alone. Before 4.3 a process that was killed could leave the journal locked.
 OPTUNA = "optuna>=4.3"
@@ -58,7 +59,7 @@ setup(
     long_description_content_type="text/markdown",
     license="Apache-2.0",
     packages=find_packages(include=["elmo_tasks", "elmo_tasks.*"]),
-    package_data={"elmo_tasks.bilm": ["mini/*"]},
+    package_data={"elmo_tasks.bilm": ["mini/*"], "elmo_tasks.commands": ["report.css", "report.html.j2", "report.js"]},
     python_requires=">=3.8",
     install_requires=[
         *(f'{requirement}; python_version >= "3.11"' for requirement in MODERN),

@@ -33,11 +33,11 @@ REGISTERED = {
     "Seq2VecEncoder": {"max_pooling"},
     "Serializer": {"prediction_rows"},
     "Softmax": {"adaptive", "full", "sampled"},
-    "Subcommand": {"check-bilm", "cross-validate", "elmo", "export-bilm", "scalar-mix", "sweep"},
+    "Subcommand": {"check-bilm", "cross-validate", "elmo", "export-bilm", "report", "scalar-mix", "sweep"},
     "TokenEmbedder": {"elmo"},
     "TokenIndexer": {"elmo_character_arrays"},
     "Tokenizer": {"ascii_whitespace", "treebank"},
-    "TrainerCallback": {"export_bilm", "preflight", "resumption"},
+    "TrainerCallback": {"export_bilm", "machine_record", "preflight", "resumption"},
     "Vocabulary": {"bilm_text", "bilm_words_file"},
 }
 

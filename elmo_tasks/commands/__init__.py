@@ -4,6 +4,7 @@ from elmo_tasks.commands.check_bilm import CheckBiLmCommand
 from elmo_tasks.commands.cross_validate import CrossValidateCommand
 from elmo_tasks.commands.elmo import ElmoCommand
 from elmo_tasks.commands.export_bilm import ExportBiLmCommand
+from elmo_tasks.commands.report import ReportCommand
 from elmo_tasks.commands.scalar_mix import ScalarMixCommand
 from elmo_tasks.commands.sweep import SweepCommand
 
@@ -12,6 +13,7 @@ __all__ = [
     "CrossValidateCommand",
     "ElmoCommand",
     "ExportBiLmCommand",
+    "ReportCommand",
     "ScalarMixCommand",
     "SweepCommand",
 ]
