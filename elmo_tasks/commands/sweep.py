@@ -56,8 +56,7 @@ class SweepCommand(Subcommand):
             metavar="N",
             type=int,
             default=50,
-            help="how many trials there shall be in all, over all processes; 50, if this is not given. More may be "
-            "asked for later",
+            help="how many trials there shall be in all, over all processes; more may be asked for later",
         )
         subparser.add_argument(
             "--storage",
@@ -66,7 +65,7 @@ class SweepCommand(Subcommand):
             "as sqlite:///sweeps.db, for one machine, or postgresql://…. By default study.journal in DIR",
         )
         subparser.add_argument(
-            "--study-name", metavar="NAME", default="sweep", help="the name of the sweep in the storage: 'sweep'"
+            "--study-name", metavar="NAME", default="sweep", help="the name of the sweep in the storage"
         )
         subparser.add_argument(
             "-o", "--overrides", default="", help="json(net) of changes to the config, as for `allennlp train`"

@@ -12,7 +12,7 @@ import sqlalchemy
 from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 from optuna.samplers import BaseSampler, TPESampler
-from optuna.storages import BaseStorage, JournalStorage, RDBStorage
+from optuna.storages import BaseStorage, JournalStorage, RDBStorage, fail_stale_trials
 from optuna.storages.journal import JournalFileBackend
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -128,9 +128,11 @@ class Sweep:
 
     def end_dead_trials(self) -> None:
         """
-        Ends the trials whose processes were killed, as far as the folder shows it; others are for the heartbeat of a
-        database. Their settings are not tried again, since they may be what ended the process.
+        Ends the trials whose processes were killed: the folder shows it at once, a database when no sign of life has
+        come for a while. Their settings are not tried again, since they may be what ended the process.
         """
+        with _no_experimental_warnings():
+            fail_stale_trials(self.study)
         for trial in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
             mark = self._mark(trial.number)
             with self._lock(), contextlib.suppress(Timeout):

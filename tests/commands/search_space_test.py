@@ -149,3 +149,16 @@ def test_a_file_is_evaluated_with_the_environment(tmp_path, monkeypatch):
 def test_shipped_spaces_fit_their_configs(space, config):
     evaluated = json.loads((ROOT / f"training_configs/json/{config}.json").read_text())
     SearchSpace.from_file(str(ROOT / f"training_configs/sweeps/{space}.libsonnet")).check_fits(evaluated)
+
+
+def test_the_size_of_a_home_made_bilm_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("ELMO_TASKS_BILM", "home/made")
+    shipped = ROOT / "training_configs/sweeps/mr.libsonnet"
+    with pytest.raises(RuntimeError, match="bilm_dim:: must be set for a biLM in a folder"):
+        SearchSpace.from_file(str(shipped))
+    mine = tmp_path / "mine.libsonnet"
+    mine.write_text(f"(import '{shipped}') {{ bilm_dim:: 100 }}")
+    head = SearchSpace.from_file(str(mine)).parameters["head"]
+    assert head.overrides("head", "bilstm, max")["model.seq2seq_encoder"]["input_size"] == 100
+    assert head.overrides("head", "bilstm, max")["model.seq2vec_encoder"]["embedding_dim"] == 256
+    assert head.overrides("head", "linear, max")["model.seq2vec_encoder"]["embedding_dim"] == 100

@@ -1,5 +1,6 @@
 import json
 import threading
+import time
 
 import optuna
 import pytest
@@ -7,6 +8,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import evaluate_file
 from optuna.trial import TrialState
 
+from elmo_tasks.commands import sweep_study
 from elmo_tasks.commands.search_space import SearchSpace
 from elmo_tasks.commands.sweep_study import ERROR, Sweep
 
@@ -105,9 +107,17 @@ def test_a_trial_that_no_process_is_at_any_more_is_ended(open_sweep, storage):
     assert list(sweep.directory.glob("trial_*")) == []
 
 
-def test_a_database_is_told_of_life_and_a_journal_needs_no_heartbeat(open_sweep, tmp_path):
-    storage = open_sweep(storage=f"sqlite:///{tmp_path}/sweep.db").study._storage
-    assert storage.get_heartbeat_interval() == 60
+@pytest.mark.slow
+def test_a_database_knows_of_killed_processes_on_machines_without_the_folder(open_sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(sweep_study, "HEARTBEAT_INTERVAL", 1)
+    sweep = open_sweep(storage=f"sqlite:///{tmp_path}/sweep.db")
+    storage = sweep.study._storage
+    dead, alive = begin(sweep), begin(sweep)
+    storage.record_heartbeat(dead._trial_id)
+    time.sleep(4)
+    storage.record_heartbeat(alive._trial_id)
+    open_sweep(storage=f"sqlite:///{tmp_path}/sweep.db", folder="other").end_dead_trials()
+    assert [trial.state for trial in sweep.study.trials] == [TrialState.FAIL, TrialState.RUNNING]
 
 
 def test_the_best_settings_are_an_override_file(open_sweep):
