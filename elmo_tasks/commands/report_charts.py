@@ -12,7 +12,7 @@ from markupsafe import Markup
 from elmo_tasks.commands.report_statistics import Calibration
 
 WIDTH, HEIGHT = 440, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 48, 12, 12, 40
+_LEFT, _RIGHT, _TOP, _BOTTOM = 54, 12, 12, 40
 _COUNTS_HEIGHT = 64
 _NUM_TICKS = 6
 
