@@ -1,14 +1,15 @@
 """
-The `elmo` command writes the vectors of every line of a text file to an HDF5 file, as the command of AllenNLP 0.9 did:
+The `elmo` command writes the vectors of every line of a file, as the command of AllenNLP 0.9 did:
 
     allennlp elmo sentences.txt vectors.hdf5 --layers all --pretrained original
 """
 
 import argparse
+import hashlib
+import itertools
 import json
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, List
 
-import h5py
 import numpy
 import torch
 from allennlp.commands.subcommand import Subcommand
@@ -16,36 +17,40 @@ from allennlp.common.checks import ConfigurationError, check_for_gpu
 from allennlp.common.tqdm import Tqdm
 from allennlp.models.archival import load_archive
 
-from elmo_tasks.bilm import encode_sentences
-from elmo_tasks.common.files import written_whole
-from elmo_tasks.dataset_readers.tokenizers import AsciiWhitespaceTokenizer
+from elmo_tasks.bilm import weights_digest
+from elmo_tasks.commands.partial_output import check_output, partial_output
+from elmo_tasks.commands.sentence_batches import batches, windows
+from elmo_tasks.commands.sentence_file import INPUT_FORMATS, Sentence, SentenceFile
+from elmo_tasks.commands.vector_file import ArrayType
 from elmo_tasks.modules.elmo_embedder import ElmoEmbedder
-from elmo_tasks.modules.length_batches import length_batches
 
 LAYERS = ("all", "top", "average", "mix")
-
-# Lines are gathered up to so many batches, sorted by length within, and written in their own order.
-_BATCHES_PER_WINDOW = 4
 
 
 @Subcommand.register("elmo")
 class ElmoCommand(Subcommand):
     """
-    Writes ELMo vectors of a text file, one sentence a line, tokens separated by blanks.
+    Writes ELMo vectors of a file of tokenised sentences, one a line.
 
-    The HDF5 file has a dataset for each line, named by its number from "0": with `--layers all`
-    `(num_representations, num_tokens, bilm_dim)`, else `(num_tokens, bilm_dim)`. A blank line has no tokens.
-    "sentence_to_index" holds a JSON object from sentences to these names.
+    The file has an array for each line, named by its number from "0": with `--layers all` `(num_representations,
+    num_tokens, bilm_dim)`, else `(num_tokens, bilm_dim)`. A blank line has no tokens. "sentence_to_index" holds a
+    JSON object from sentences to these names; it alone is held in memory, once, while the file is laid out.
 
     Registered as a `Subcommand` with name "elmo".
     """
 
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
         """See `Subcommand`."""
-        description = "Write the ELMo vectors of a text file to an HDF5 file."
-        subparser = parser.add_parser(self.name, description=description, help=description)
-        subparser.add_argument("input_file", help="text in UTF-8, one sentence a line, tokens separated by blanks")
-        subparser.add_argument("output_file", help="the HDF5 file; it appears when it is complete")
+        description = (
+            "Write the ELMo vectors of a file, an array for each line. Repeating an interrupted command continues it."
+        )
+        subparser = parser.add_parser(self.name, description=description, help="Write the ELMo vectors of a file.")
+        subparser.add_argument(
+            "input_file",
+            help='in UTF-8, one sentence a line, tokens separated by blanks; or JSON lines, {"sentence": "a b"} or '
+            '{"tokens": ["a", "b"]}',
+        )
+        subparser.add_argument("output_file", help=".hdf5, .h5 or .npz; it appears when it is complete")
         subparser.add_argument(
             "--layers",
             choices=LAYERS,
@@ -56,6 +61,9 @@ class ElmoCommand(Subcommand):
         subparser.add_argument("--options-file", help="the biLM: its options file, with --weight-file")
         subparser.add_argument("--weight-file", help="the biLM: its weights, with --options-file")
         subparser.add_argument("--archive", help="the biLM and the mix of a trained model")
+        subparser.add_argument(
+            "--input-format", choices=INPUT_FORMATS, help="default: json-lines for .json and .jsonl, else text"
+        )
         subparser.add_argument("--dtype", choices=("float32", "float16"), default="float32", help="of the numbers")
         subparser.add_argument(
             "--precision", choices=("float32", "bfloat16"), default="float32", help="of the biLM's products"
@@ -69,7 +77,7 @@ class ElmoCommand(Subcommand):
 
 def embed_file(
     embedder: ElmoEmbedder,
-    input_path: str,
+    sentences: SentenceFile,
     output_path: str,
     layers: str = "all",
     dtype: str = "float32",
@@ -77,14 +85,16 @@ def embed_file(
     with_sentences: bool = True,
 ) -> None:
     """
-    Writes the vectors of all lines. Memory holds a few batches of them, and the sentences where these are written.
+    Writes the vectors of all lines, or those that an interrupted call has left. Memory holds a few batches of them, and
+    the sentences while the file is laid out with them.
 
     # Parameters
 
     embedder : `ElmoEmbedder`
         Stateless, on the device that it is to run on.
-    input_path, output_path : `str`
-        As for the command.
+    sentences : `SentenceFile`
+    output_path : `str`
+        The suffix says what kind of file: `.hdf5`, `.h5` or `.npz`.
     layers : `str`, optional (default = `"all"`)
         "all", "top", "average" or "mix".
     dtype : `str`, optional (default = `"float32"`)
@@ -97,35 +107,33 @@ def embed_file(
     # Raises
 
     ConfigurationError
-        Where the file cannot be read as UTF-8.
+        Where the file is there already, cannot be written, or was begun with other settings.
     """
     embedder.eval()
-    sentence_to_index = {}
-    with written_whole(output_path) as partial_path, h5py.File(partial_path, "w") as output:
-        with Tqdm.tqdm(total=_count_lines(input_path), desc="lines") as progress:
-            for window in _windows(_sentences(input_path), _BATCHES_PER_WINDOW * max_tokens):
-                vectors = _vectors(embedder, [sentence.tokens for sentence in window], layers, max_tokens)
-                for sentence, array in zip(window, vectors):
-                    name = str(sentence.line)
-                    output.create_dataset(name, data=array.astype(dtype))
-                    if with_sentences:
-                        sentence_to_index[" ".join(sentence.tokens)] = name
+    options = embedder.bilm.options
+    array_type = ArrayType(
+        before=(options.num_representations,) if layers == "all" else (),
+        after=(embedder.output_dim if layers == "mix" else options.bilm_dim,),
+        dtype=dtype,
+    )
+    settings = {"layers": layers, "precision": embedder.bilm.precision, **_digests(embedder, layers)}
+    with partial_output(output_path, sentences, array_type, settings, with_sentences) as output:
+        remaining = itertools.islice(sentences, output.num_arrays, None)
+        with Tqdm.tqdm(total=sentences.num_lines, initial=output.num_arrays, desc="lines") as progress:
+            for window in windows(remaining, max_tokens):
+                output.write(window, _vectors(embedder, window, layers, dtype, max_tokens))
                 progress.update(len(window))
-        if with_sentences:
-            index = output.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())
-            index[0] = json.dumps(sentence_to_index)
-
-
-class _Sentence(NamedTuple):
-    line: int
-    tokens: List[str]
 
 
 def _run(args: argparse.Namespace) -> None:
+    # What can be told before a biLM is loaded.
     check_for_gpu(args.cuda_device)
+    _check_arguments(args)
+    check_output(args.output_file)
+    sentences = SentenceFile(args.input_file, args.input_format)
     embed_file(
         _embedder(args),
-        args.input_file,
+        sentences,
         args.output_file,
         args.layers,
         args.dtype,
@@ -134,15 +142,23 @@ def _run(args: argparse.Namespace) -> None:
     )
 
 
-def _embedder(args: argparse.Namespace) -> ElmoEmbedder:
+def _check_arguments(args: argparse.Namespace) -> None:
     named = [name for name in ("pretrained", "options_file", "archive") if getattr(args, name) is not None]
     if len(named) > 1:
         raise ConfigurationError(f"one of {named} must name the biLM, but all are given")
     if args.layers == "mix" and args.archive is None:
         raise ConfigurationError("`--layers mix` must have `--archive`: only a trained model has a mix of its own")
+    if args.max_tokens < 1:
+        raise ConfigurationError(f"`--max-tokens` must be at least 1, but is {args.max_tokens}")
+
+
+def _embedder(args: argparse.Namespace) -> ElmoEmbedder:
     if args.archive is None:
         embedder = ElmoEmbedder(
-            pretrained=args.pretrained, options_file=args.options_file, weight_file=args.weight_file
+            pretrained=args.pretrained,
+            options_file=args.options_file,
+            weight_file=args.weight_file,
+            max_tokens_per_forward=args.max_tokens,
         )
     else:
         model = load_archive(args.archive).model
@@ -154,46 +170,30 @@ def _embedder(args: argparse.Namespace) -> ElmoEmbedder:
     return embedder.to(torch.device("cpu" if args.cuda_device < 0 else args.cuda_device))
 
 
-def _count_lines(path: str) -> int:
-    try:
-        return sum(1 for _ in _sentences(path))
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} must be a text file in UTF-8, but is not: {error}") from error
+def _digests(embedder: ElmoEmbedder, layers: str) -> Dict[str, str]:
+    """Of all that the vectors of a layer, or of the mix, are made with."""
+    digests = {"biLM": weights_digest(embedder.bilm)}
+    if layers == "mix":
+        choices = {name: value for name, value in vars(embedder.scalar_mix).items() if isinstance(value, int)}
+        digest = hashlib.sha256(json.dumps(choices, sort_keys=True).encode())
+        for name, value in embedder.state_dict().items():
+            if not name.startswith("bilm"):
+                digest.update(name.encode() + value.cpu().numpy().tobytes())
+        digests["mix"] = digest.hexdigest()
+    return digests
 
 
-def _sentences(path: str) -> Iterator[_Sentence]:
-    tokenizer = AsciiWhitespaceTokenizer()
-    # Lines of a file end where `str.splitlines` would see more ends, such as U+0085.
-    with open(path, encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines):
-            yield _Sentence(number, [token.ensure_text() for token in tokenizer.tokenize(line)])
-
-
-def _windows(sentences: Iterator[_Sentence], max_tokens: int) -> Iterator[List[_Sentence]]:
-    window: List[_Sentence] = []
-    num_tokens = 0
-    for sentence in sentences:
-        window.append(sentence)
-        num_tokens += len(sentence.tokens) + 1  # blank lines fill a window too
-        if num_tokens >= max_tokens:
-            yield window
-            window, num_tokens = [], 0
-    if window:
-        yield window
-
-
-def _vectors(embedder: ElmoEmbedder, sentences: List[List[str]], layers: str, max_tokens: int) -> List[numpy.ndarray]:
-    lengths = [len(sentence) for sentence in sentences]
+def _vectors(
+    embedder: ElmoEmbedder, window: List[Sentence], layers: str, dtype: str, max_tokens: int
+) -> List[numpy.ndarray]:
     vectors: Dict[int, numpy.ndarray] = {}
-    device = next(embedder.parameters()).device
-    for positions in length_batches(lengths, max_tokens):
-        character_ids = encode_sentences([sentences[position] for position in positions]).to(device)
+    for positions, character_ids in batches(window, max_tokens, next(embedder.parameters()).device):
         with torch.no_grad():
             # (batch_size, num_tokens, bilm_dim), for all layers with one dimension in front
-            batch = _choose(embedder, character_ids, layers).cpu().numpy()
+            batch = _choose(embedder, character_ids, layers).to(getattr(torch, dtype)).cpu().numpy()
         for row, position in enumerate(positions):
-            vectors[position] = batch[..., row, : lengths[position], :]
-    return [vectors[position] for position in range(len(sentences))]
+            vectors[position] = batch[..., row, : len(window[position].tokens), :]
+    return [vectors[position] for position in range(len(window))]
 
 
 def _choose(embedder: ElmoEmbedder, character_ids: torch.Tensor, layers: str) -> torch.Tensor:

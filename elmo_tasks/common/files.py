@@ -32,17 +32,18 @@ def written_whole(path: Union[str, os.PathLike]) -> Iterator[str]:
     partial = path + PARTIAL_SUFFIX
     try:
         yield partial
-        _flush_to_disk(partial)
+        flush_to_disk(partial)
         os.replace(partial, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.remove(partial)
         raise
     if os.name == "posix":  # elsewhere a folder cannot be opened
-        _flush_to_disk(os.path.dirname(path) or os.curdir)
+        flush_to_disk(os.path.dirname(path) or os.curdir)
 
 
-def _flush_to_disk(path: str) -> None:
+def flush_to_disk(path: str) -> None:
+    """Waits until the content of a file, or the names in a folder, would outlast a loss of power."""
     descriptor = os.open(path, os.O_RDONLY if os.name == "posix" else os.O_RDWR)
     try:
         os.fsync(descriptor)
