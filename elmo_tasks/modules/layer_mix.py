@@ -224,14 +224,31 @@ class TokenDependentLayerMix(LayerMix):
         self.register_buffer("_sum_of_weights", torch.zeros(num_representations), persistent=False)
         self._num_tokens = 0
 
+    def weights(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """
+        # Parameters
+
+        layers : `List[torch.Tensor]`
+            As for `forward`.
+
+        # Returns
+
+        `torch.Tensor`
+            float32 `(num_tokens, num_representations)`, the sum of a token 1.
+        """
+        return self._weights(_in_float32(layers, self._layer_norm))
+
+    def _weights(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        with torch.autocast(device_type=self.gamma.device.type, enabled=False):
+            scores = [scorer(layer) for scorer, layer in zip(self.scorers, layers)]
+        # (num_tokens, num_representations)
+        return torch.cat(scores, dim=-1).softmax(dim=-1)
+
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
         layers = _in_float32(layers, self._layer_norm)
-        with torch.autocast(device_type=self.gamma.device.type, enabled=False):
-            scores = [scorer(layer) for scorer, layer in zip(self.scorers, layers)]
-        # (num_tokens, num_representations)
-        weights = torch.cat(scores, dim=-1).softmax(dim=-1)
+        weights = self._weights(layers)
         # The sums stay on the device: reading a number here would make a GPU wait in every batch.
         self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
         self._num_tokens += weights.size(0)
