@@ -22,9 +22,10 @@ def print_trials(sweep: Sweep, console: Optional[Console] = None) -> None:
     """
     console = console or Console()
     num_finished, num_complete = len(sweep.finished), len(sweep.ranked)
-    table = Table(title=f"the best of {_count(num_finished)}", title_justify="left")
+    table = Table(title=f"{sweep.metric}: the best of {_count(num_finished)}", title_justify="left")
     table.add_column("trial", justify="right", no_wrap=True)
-    table.add_column(sweep.metric, justify="right", no_wrap=True)
+    # Short, to leave room for the settings.
+    table.add_column(sweep.metric.replace("best_validation_", "", 1), justify="right", no_wrap=True)
     names = short_names(list(sweep.space.parameters))
     for name in names.values():
         table.add_column(name, overflow="fold")

@@ -38,7 +38,7 @@ def test_the_best_trials_come_first_and_the_others_are_counted(sweep):
         tell(sweep, figure)
     sweep.study.ask()
     text = printed(sweep)
-    assert text.splitlines()[0].strip() == "the best of 4 trials"
+    assert text.splitlines()[0].strip() == "best_validation_accuracy: the best of 4 trials"
     assert text.splitlines()[-2:] == ["1 trial failed", "1 trial still under way in other processes"]
     rows = [line.split("│") for line in text.splitlines() if line.startswith("│")]
     assert [(row[1].strip(), row[2].strip()) for row in rows] == [("1", "0.7500"), ("0", "0.5000"), ("3", "0.2500")]
