@@ -22,7 +22,8 @@ def print_trials(sweep: Sweep, console: Optional[Console] = None) -> None:
     """
     console = console or Console()
     num_finished, num_complete = len(sweep.finished), len(sweep.ranked)
-    table = Table(title=f"{sweep.metric}: the best of {_count(num_finished)}", title_justify="left")
+    console.print(f"{sweep.metric}: the best of {_count(num_finished)}")
+    table = Table()
     table.add_column("trial", justify="right", no_wrap=True)
     # Short, to leave room for the settings.
     table.add_column(sweep.metric.replace("best_validation_", "", 1), justify="right", no_wrap=True)
