@@ -37,7 +37,7 @@ REGISTERED = {
     "TokenEmbedder": {"elmo"},
     "TokenIndexer": {"elmo_character_arrays"},
     "Tokenizer": {"ascii_whitespace", "treebank"},
-    "TrainerCallback": {"export_bilm", "machine_record", "preflight", "resumption"},
+    "TrainerCallback": {"export_bilm", "machine_record", "preflight", "resumption", "start_token_vectors"},
     "Vocabulary": {"bilm_text", "bilm_words_file"},
 }
 

@@ -58,6 +58,9 @@ def test_config_trains_on_the_fixtures(name, tmp_path):
     if name != "mrpc_words":
         few = "fixtures/text/train.txt#:30"
         overrides.update({"train_data_path": few, "vocabulary.data_path": few})
+    for number, callback in enumerate(config["trainer"]["callbacks"]):
+        if callback["type"] == "start_token_vectors":
+            overrides[f"trainer.callbacks.{number}.num_steps"] = 20
     train_model(load(name, **overrides), serialization_dir=str(tmp_path / "run"))
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
     assert metrics["training_perplexity"] > 1

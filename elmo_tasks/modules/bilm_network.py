@@ -56,6 +56,9 @@ class CharacterNetwork(BiLmNetwork):
         Size of the vocabulary; the language model supplies it. Plays no part here.
     options : `Dict[str, Any]`
         In the spelling of an official `options.json`.
+    train_token_vectors : `bool`, optional (default = `True`)
+        Whether the language model trains the character encoder. (The trainer's `no_grad` comes too late for
+        distributed training, which then waits for gradients.)
 
     # Raises
 
@@ -63,12 +66,13 @@ class CharacterNetwork(BiLmNetwork):
         Where the options describe something else than ELMo, or are impossible.
     """
 
-    def __init__(self, num_words: int, options: Dict[str, Any]) -> None:
+    def __init__(self, num_words: int, options: Dict[str, Any], train_token_vectors: bool = True) -> None:
         super().__init__()
         try:
             self.bilm = BiLm(BiLmOptions.from_dict(options))
         except ValueError as error:
             raise ConfigurationError(f"the options of a biLM must be those of an ELMo: {error}") from error
+        self.bilm.character_encoder.requires_grad_(train_token_vectors)
 
     @property
     def projection_dim(self) -> int:

@@ -6,6 +6,7 @@ from elmo_tasks.training.default_callbacks import install
 from elmo_tasks.training.machine_record import MachineRecordCallback
 from elmo_tasks.training.preflight import PreflightCallback
 from elmo_tasks.training.resumption import ResumptionCallback
+from elmo_tasks.training.token_vector_start import TokenVectorStartCallback
 
 __all__ = [
     "AtomicCheckpointer",
@@ -13,6 +14,7 @@ __all__ = [
     "MachineRecordCallback",
     "PreflightCallback",
     "ResumptionCallback",
+    "TokenVectorStartCallback",
     "export_bilm",
 ]
 
