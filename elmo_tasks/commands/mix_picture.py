@@ -80,7 +80,7 @@ def mixes_figure(mixes: List[MixWeights]) -> Figure:
         weights_axes.set_ylabel("weight")
         weights_axes.set_title(group[0].mix, fontsize=9, loc="left")
         gamma_axes.set_xticks([0], ["gamma"])
-        gamma_axes.set_xlim(-0.7, 0.7)
+        gamma_axes.set_xlim(-0.5, 0.5)
     handles["equal weights"] = equal
     figure.legend(list(handles.values()), list(handles), loc="outside lower center", fontsize=8, frameon=False)
     return figure
