@@ -18,7 +18,7 @@ class Knob(NamedTuple):
 
     name: str
     default: str
-    """A value; for a folder of the sample data, its place in the working directory or the source checkout."""
+    """A value; for a folder that comes with this package, its place in the working directory or beside the package."""
     meaning: str
     """One sentence for the documentation."""
     is_folder: bool = False
@@ -39,7 +39,7 @@ KNOBS: List[Knob] = [
     ),
     Knob(
         "ELMO_TASKS_BILM",
-        "fixtures/bilm",
+        "elmo_tasks/bilm/mini",
         "Folder with the biLM, `options.json` and `weights.hdf5`, or the name of a published one.",
         is_folder=True,
     ),
@@ -60,15 +60,15 @@ KNOBS: List[Knob] = [
 def set_defaults() -> None:
     """Gives every knob that the environment does not set its default; what the user set stays."""
     for knob in KNOBS:
-        os.environ.setdefault(knob.name, _sample_folder(knob.default) if knob.is_folder else knob.default)
+        os.environ.setdefault(knob.name, _own_folder(knob.default) if knob.is_folder else knob.default)
 
 
-def _sample_folder(folder: str) -> str:
+def _own_folder(folder: str) -> str:
     """
-    The folder below the working directory where it is there, else the one of the source checkout.
+    The folder below the working directory where it is there, else the one beside the installed package.
 
-    Without either, as in an installation without the sources, the relative path stays: the error of the
-    reader that misses it then names what the user can set.
+    Without either, as the sample data in an installation without the sources, the relative path stays: the error of
+    the reader that misses it then names what the user can set.
     """
     in_checkout = SOURCE_CHECKOUT / folder
     return str(in_checkout) if in_checkout.is_dir() and not Path(folder).is_dir() else folder
