@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 OUT ?= runs/sample
 
 .DEFAULT_GOAL := help
-.PHONY: help env train test test-slow check smoke-classic format configs clean
+.PHONY: help env train test test-slow test-browser check smoke-classic format configs clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -36,6 +36,9 @@ test: $(READY)  ## the fast tests, in two processes, under a minute
 
 test-slow: $(READY)  ## the tests that run real commands in processes of their own, some minutes
 	$(RUN)/python -m pytest -m slow
+
+test-browser: $(READY)  ## drive a report page in headless Chromium, which must be installed
+	$(RUN)/python -m pytest -m browser
 
 check: $(READY)  ## lint, floors and types
 	$(RUN)/ruff format --check .
