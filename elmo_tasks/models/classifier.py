@@ -69,7 +69,8 @@ class Classifier(Model):
         # Parameters
 
         logits : `torch.Tensor`
-            Scores before the softmax, float32 `(batch_size, num_labels)`.
+            Scores before the softmax, float32 `(batch_size, num_labels)`; or `(num_dropout_samples, batch_size,
+            num_labels)`, whose loss is the mean of their losses.
         label : `torch.Tensor`, optional
             Indices of the true labels, int64 `(batch_size,)`.
         metadata : `List[Dict[str, Any]]`, optional
@@ -82,6 +83,9 @@ class Classifier(Model):
             num_labels)`; with labels also `loss` [nats] and `gold_label`, the indices given; with metadata
             the ids and the words.
         """
+        # (num_dropout_samples, batch_size, num_labels)
+        samples = logits if logits.dim() == 3 else logits.unsqueeze(0)
+        logits = samples.mean(dim=0)
         probabilities = logits.softmax(dim=-1)
         output: Dict[str, Any] = {"logits": logits, "label_probabilities": probabilities}
         for key in ("id", *self.tokens_keys):
@@ -89,7 +93,8 @@ class Classifier(Model):
                 output[key] = [row[key] for row in metadata]
         if label is not None:
             weights = None if self.class_weights is None else self.class_weights()
-            output["loss"] = torch.nn.functional.cross_entropy(logits, label, weight=weights)
+            labels = label.repeat(samples.size(0))
+            output["loss"] = torch.nn.functional.cross_entropy(samples.flatten(0, 1), labels, weight=weights)
             output["gold_label"] = label
             self._metrics(probabilities, label)
         return output
@@ -139,6 +144,7 @@ class Classifier(Model):
             self._metrics.warn_if_constant()
         metrics = self._metrics.get_metric(reset)
         for module in self.modules():
-            if module is not self and isinstance(module, ReportsMetrics):
+            # A model inside has metrics of its own, over labels that it does not see.
+            if isinstance(module, ReportsMetrics) and not isinstance(module, Model):
                 metrics.update(module.get_metrics(reset))
         return metrics

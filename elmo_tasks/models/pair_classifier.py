@@ -42,6 +42,8 @@ class PairClassifier(Classifier):
         Layers between `[u; v; |u - v|; u * v]` and the linear layer.
     dropout : `float`, optional (default = `0.0`)
         The share of the linear layer's inputs that are dropped in training.
+    num_dropout_samples : `int`, optional (default = `1`)
+        The training loss is the mean over so many samples of each row, that differ in what is dropped.
     symmetric : `bool`, optional (default = `False`)
         For relations like paraphrase, where the order says nothing: score both orders of `u` and `v` and take
         the mean, and likewise with the similarities of the alignment. `(a, b)` and `(b, a)` then get the same
@@ -77,6 +79,7 @@ class PairClassifier(Classifier):
         seq2vec_encoder: Optional[Seq2VecEncoder] = None,
         feedforward: Optional[FeedForward] = None,
         dropout: float = 0.0,
+        num_dropout_samples: int = 1,
         symmetric: bool = False,
         positive_label: Optional[Union[str, int]] = None,
         class_weights: Optional[Union[str, Dict[str, float]]] = None,
@@ -96,7 +99,7 @@ class PairClassifier(Classifier):
         self.alignment = alignment
         self.pooling = Pooling(token_dim, seq2vec_encoder)
         self.scorer = LabelScorer(
-            4 * self.pooling.get_output_dim(), len(self.label_names), feedforward=feedforward, dropout=dropout
+            4 * self.pooling.get_output_dim(), len(self.label_names), feedforward, dropout, num_dropout_samples
         )
         self.symmetric = symmetric
 

@@ -38,6 +38,8 @@ class SentenceClassifier(Classifier):
         Layers between the pooled vector and the linear layer.
     dropout : `float`, optional (default = `0.0`)
         The share of the linear layer's inputs that are dropped in training.
+    num_dropout_samples : `int`, optional (default = `1`)
+        The training loss is the mean over so many samples of each row, that differ in what is dropped.
     positive_label : `Union[str, int]`, optional (default = `None`)
         The name of the label for the metrics `precision`, `recall`, `f1` and `positive_share`.
     class_weights : `Union[str, Dict[str, float]]`, optional (default = `None`)
@@ -63,6 +65,7 @@ class SentenceClassifier(Classifier):
         seq2vec_encoder: Optional[Seq2VecEncoder] = None,
         feedforward: Optional[FeedForward] = None,
         dropout: float = 0.0,
+        num_dropout_samples: int = 1,
         positive_label: Optional[Union[str, int]] = None,
         class_weights: Optional[Union[str, Dict[str, float]]] = None,
         regularizer: Optional[RegularizerApplicator] = None,
@@ -71,7 +74,7 @@ class SentenceClassifier(Classifier):
         self.encoder = SentenceEncoder(text_field_embedder, seq2seq_encoder)
         self.pooling = Pooling(self.encoder.get_output_dim(), seq2vec_encoder)
         self.scorer = LabelScorer(
-            self.pooling.get_output_dim(), len(self.label_names), feedforward=feedforward, dropout=dropout
+            self.pooling.get_output_dim(), len(self.label_names), feedforward, dropout, num_dropout_samples
         )
 
     def forward(

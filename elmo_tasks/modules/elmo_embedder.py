@@ -183,7 +183,7 @@ class ElmoEmbedder(ElmoTokenEmbedder):
             )
         self._dropout = torch.nn.Dropout(dropout)
         self._projection: Optional[torch.nn.Linear] = None  # type: ignore[assignment]
-        self.output_dim = self.bilm.options.bilm_dim
+        self.output_dim = self.scalar_mix.get_output_dim()
         if projection_dim:
             self._projection = torch.nn.Linear(self.output_dim, projection_dim)
             self.output_dim = projection_dim

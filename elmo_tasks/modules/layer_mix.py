@@ -1,10 +1,10 @@
 """How the layers of a biLM become one vector per token."""
 
 import math
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, cast
 
 import torch
-from allennlp.common import Registrable
+from allennlp.common import Lazy, Registrable
 from allennlp.common.checks import ConfigurationError
 from torch.autograd.function import once_differentiable
 from torch.nn import Linear, ModuleList, Parameter, ParameterList
@@ -38,6 +38,11 @@ class LayerMix(torch.nn.Module, Registrable):
     def __init__(self, num_representations: int, bilm_dim: int) -> None:
         super().__init__()
         self.num_representations = num_representations
+        self.bilm_dim = bilm_dim
+
+    def get_output_dim(self) -> int:
+        """The size of a mixed vector."""
+        return self.bilm_dim
 
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """
@@ -50,7 +55,7 @@ class LayerMix(torch.nn.Module, Registrable):
         # Returns
 
         `torch.Tensor`
-            float32 `(num_tokens, bilm_dim)`, also under autocast: a mix is too cheap to lose digits in it.
+            float32 `(num_tokens, output_dim)`, also under autocast: a mix is too cheap to lose digits in it.
 
         # Raises
 
@@ -263,6 +268,58 @@ class TokenDependentLayerMix(LayerMix):
             self._sum_of_weights = torch.zeros_like(self._sum_of_weights)
             self._num_tokens = 0
         return metrics
+
+
+@LayerMix.register("side_by_side")
+class SideBySideLayerMix(LayerMix):
+    """
+    Several mixes of the same layers, one behind the other in a vector, so that parts of a model can have a mix each
+    over one biLM. The encoder `bypass` reads the first one and leaves the second at its output.
+
+    Registered as a `LayerMix` with name "side_by_side".
+
+    # Parameters
+
+    num_representations : `int`
+        Supplied by the embedder.
+    bilm_dim : `int`
+        Supplied by the embedder.
+    mixes : `List[Lazy[LayerMix]]`
+        At least one.
+
+    # Raises
+
+    ConfigurationError
+        Where there is none.
+
+    # Source
+
+    Section 3.3 of the ELMo paper.
+    """
+
+    def __init__(self, num_representations: int, bilm_dim: int, mixes: List[Lazy[LayerMix]]) -> None:
+        super().__init__(num_representations, bilm_dim)
+        if not mixes:
+            raise ConfigurationError("`mixes` must hold at least one mix, but is empty")
+        self.mixes = ModuleList(
+            [mix.construct(num_representations=num_representations, bilm_dim=bilm_dim) for mix in mixes]
+        )
+
+    def get_output_dim(self) -> int:
+        """The size of all mixed vectors together."""
+        return sum(cast(LayerMix, mix).get_output_dim() for mix in self.mixes)
+
+    def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
+        """See `LayerMix`."""
+        return torch.cat([mix(layers) for mix in self.mixes], dim=-1)
+
+    def get_metrics(self, reset: bool = False) -> Dict[str, float]:
+        """See `LayerMix`: those of the second mix, say, as `scalar_mix_1_layer_0_weight` and so on."""
+        return {
+            name.replace("scalar_mix", f"scalar_mix_{number}", 1): value
+            for number, mix in enumerate(self.mixes)
+            for name, value in cast(LayerMix, mix).get_metrics(reset).items()
+        }
 
 
 def _zero_scorer(bilm_dim: int) -> Linear:

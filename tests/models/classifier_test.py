@@ -37,6 +37,18 @@ def test_class_weights_weigh_the_loss_by_label_name():
     assert loss.item() == pytest.approx(sum(losses) / (1 + 1 + 3))
 
 
+@pytest.mark.parametrize("class_weights", [None, {"no": 3.0, "yes": 1.0}])
+def test_loss_of_several_samples_is_the_mean_of_their_losses(class_weights):
+    model = classifier(class_weights=class_weights)
+    samples = torch.stack([LOGITS, -2 * LOGITS])
+    output = model.judge(samples, LABELS, None)
+    losses = [model.judge(sample, LABELS, None)["loss"].item() for sample in samples]
+    assert losses[0] != pytest.approx(losses[1])
+    assert output["loss"].item() == pytest.approx(sum(losses) / 2)
+    torch.testing.assert_close(output["logits"], -LOGITS / 2)
+    torch.testing.assert_close(output["label_probabilities"], (-LOGITS / 2).softmax(dim=-1))
+
+
 def test_label_and_probabilities_come_by_name_in_every_order_of_the_vocabulary():
     for labels in ({"yes": 3, "no": 1}, {"yes": 1, "no": 3}):
         model = Classifier(vocabulary(**labels))

@@ -1,12 +1,13 @@
 import pytest
 import torch
-from allennlp.common import Params
+from allennlp.common import Lazy, Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.scalar_mix import ScalarMix
 
 from elmo_tasks.modules.layer_mix import (
     LayerMix,
     ScalarLayerMix,
+    SideBySideLayerMix,
     SingleLayerMix,
     TokenDependentLayerMix,
 )
@@ -182,6 +183,29 @@ def test_token_dependent_mix_reports_the_mean_weights_since_the_last_reset():
     for number in range(NUM_LAYERS):
         assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(expected[number].item(), abs=1e-6)
     assert set(mix.get_metrics()) == {"scalar_mix_gamma"}
+
+
+def test_mixes_side_by_side_are_each_as_alone():
+    configs = [{"type": "single_layer", "layer": 0}, {"type": "scalar", "initial": [0.5, -1.0, 2.0]}]
+    mix = mix_of({"type": "side_by_side", "mixes": configs})
+    layers = random_layers()
+    assert torch.equal(mix(layers), torch.cat([mix_of(config)(layers) for config in configs], dim=-1))
+    assert mix.get_output_dim() == 2 * DIM
+    assert mix_of(configs[0]).get_output_dim() == DIM
+
+
+def test_mixes_side_by_side_report_their_weights_apart():
+    metrics = SideBySideLayerMix(
+        NUM_LAYERS, DIM, [Lazy(SingleLayerMix, constructor_extras={"layer": 1}), Lazy(ScalarLayerMix)]
+    ).get_metrics()
+    assert [metrics[f"scalar_mix_0_layer_{layer}_weight"] for layer in range(NUM_LAYERS)] == [0.0, 1.0, 0.0]
+    assert metrics["scalar_mix_1_layer_1_weight"] == pytest.approx(1 / 3)
+    assert metrics["scalar_mix_1_gamma"] == 1.0
+
+
+def test_no_mixes_side_by_side_are_refused():
+    with pytest.raises(ConfigurationError, match="`mixes` must hold at least one mix"):
+        mix_of({"type": "side_by_side", "mixes": []})
 
 
 @pytest.mark.parametrize("config", [{"type": "scalar"}, {"type": "token_dependent"}, {"type": "single_layer"}])
