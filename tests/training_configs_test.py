@@ -58,9 +58,18 @@ def test_config_trains_on_the_fixtures(config, tmp_path):
     assert list(load_archive(tmp_path / "run/model.tar.gz").model.vocab._token_to_index) == ["labels"]
 
 
-@pytest.mark.parametrize("override", ["cpu.libsonnet", "fine_tune.libsonnet", "stock_embedder.libsonnet"])
-def test_override_applies_to_the_base_config(override, tmp_path):
-    params = load(CONFIGS / "mr.jsonnet", "smoke.libsonnet", override)
+@pytest.mark.parametrize(
+    ("config", "override"),
+    [
+        ("mr", "cpu"),
+        ("mr", "fine_tune"),
+        ("mr", "stock_embedder"),
+        ("mr", "token_dependent"),
+        pytest.param("mrpc", "token_dependent", marks=pytest.mark.slow),
+    ],
+)
+def test_override_applies_to_the_base_config(config, override, tmp_path):
+    params = load(CONFIGS / f"{config}.jsonnet", "smoke.libsonnet", f"{override}.libsonnet")
     train_model(params, serialization_dir=str(tmp_path / "run"))
     assert json.loads((tmp_path / "run/metrics.json").read_text())["epoch"] == 1
 

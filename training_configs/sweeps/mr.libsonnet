@@ -1,16 +1,12 @@
 // For one sentence: also the head, and how it pools.
 //   allennlp sweep training_configs/mr.jsonnet training_configs/sweeps/mr.libsonnet -s runs/mr_sweep --trials 50
 // A home-made biLM is a file of one line: (import 'mr.libsonnet') { bilm_dim:: 1024 }
-local env = import '../lib/env.libsonnet';
-local bilm_dims = { mini: 512, small: 256, medium: 512, original: 1024, 'original_5.5b': 1024 };
+local elmo = import '../lib/elmo.libsonnet';
 local cell_dim = 128;
 
 (import 'elmo.libsonnet') {
   // The size of a token vector, on which those of encoders depend.
-  bilm_dim::
-    if std.objectHas(bilm_dims, env.bilm) then bilm_dims[env.bilm]
-    else if std.endsWith(env.bilm, 'fixtures/bilm') then 64
-    else error 'bilm_dim:: must be set for a biLM in a folder: twice the projection_dim of its options.json',
+  bilm_dim:: elmo.chosen.bilm_dim,
 
   local encoders = {
     linear: { dim: $.bilm_dim, overrides: {} },

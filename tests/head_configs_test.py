@@ -1,0 +1,76 @@
+"""The baselines and the heads: each trains on the fixtures, and predicts."""
+
+import json
+import math
+import runpy
+from pathlib import Path
+
+import pytest
+import torch
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.plugins import import_plugins
+from allennlp.predictors import Predictor
+from allennlp.training.learning_rate_schedulers import LearningRateScheduler
+
+ROOT = Path(__file__).parents[1]
+CONFIGS = ROOT / "training_configs"
+EXPERIMENTS = sorted([*CONFIGS.glob("baselines/*.jsonnet"), *CONFIGS.glob("heads/*.jsonnet")])
+write_json = runpy.run_path(str(CONFIGS / "write_json.py"))
+
+
+def load(config):
+    """With two short epochs, as `-o` with the file would."""
+    defaults = {knob.name: knob.default for knob in write_json["KNOBS"]}
+    smoke = write_json["evaluate_file"](str(CONFIGS / "overrides/smoke.libsonnet"), ext_vars=defaults)
+    return Params.from_file(str(config), params_overrides=smoke)
+
+
+@pytest.fixture(autouse=True)
+def _in_the_checkout(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("config", EXPERIMENTS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_experiment_trains_and_predicts(config, tmp_path):
+    import_plugins()  # the models of allennlp-models, as on the command line
+    train_model(load(config), serialization_dir=str(tmp_path))
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics["epoch"] == 1
+    assert 0 <= metrics["test_accuracy"] <= 1
+    assert any(name.startswith("test_scalar_mix") for name in metrics)
+
+    predictor = Predictor.from_path(str(tmp_path / "model.tar.gz"))
+    text1, text2 = "a film of few words", "few words , and a film of them"
+    lines = [
+        {"id": "7", "sentence": text1, "sentence1": text1, "sentence2": text2},
+        {"id": "8", "sentence": text2, "sentence1": text2, "sentence2": text1},
+    ]
+    alone, together = [predictor.predict_json(line) for line in lines], predictor.predict_batch_json(lines)
+    assert [row["id"] for row in together] == ["7", "8"]
+    assert sum(together[0]["label_probabilities"].values()) == pytest.approx(1)
+    for row, same_row in zip(alone, together):
+        assert row["label_probabilities"] == pytest.approx(same_row["label_probabilities"], abs=1e-5)
+    if "mrpc" in config.stem:
+        assert together[0]["label_probabilities"] == pytest.approx(together[1]["label_probabilities"], abs=1e-5)
+
+
+def test_rate_of_the_baseline_warms_up_and_falls_along_a_cosine():
+    trainer = Params.from_file(str(CONFIGS / "baselines/elmo_linear.jsonnet")).as_dict()["trainer"]
+    peak, num_epochs, num_steps = trainer["optimizer"]["lr"], trainer["num_epochs"], 270
+    optimizer = torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))], lr=peak)
+    scheduler = LearningRateScheduler.from_params(
+        Params(trainer["learning_rate_scheduler"]), optimizer=optimizer, num_epochs=5, num_steps_per_epoch=num_steps
+    )
+    rates = []  # of each batch; the calls are the trainer's
+    for epoch in range(num_epochs):
+        for step in range(num_steps):
+            rates.append(optimizer.param_groups[0]["lr"])
+            scheduler.step_batch(epoch * num_steps + step + 1)
+        scheduler.step()
+    assert rates[:101] == pytest.approx([peak * step / 100 for step in range(101)])
+    assert rates[100:num_steps] == pytest.approx([peak] * (num_steps - 100))
+    for epoch in range(1, num_epochs):
+        expected = peak * (1 + math.cos(math.pi * epoch / num_epochs)) / 2
+        assert rates[epoch * num_steps : (epoch + 1) * num_steps] == pytest.approx([expected] * num_steps)

@@ -1,0 +1,19 @@
+// Word vectors beside ELMo, as in nearly all models of the ELMo paper (section 4 and appendix). They start at random;
+// a file of vectors such as GloVe's, a word and 300 numbers a line, is one option, and no longer needed once trained:
+//   -o '{"model.text_field_embedder.token_embedders.words.pretrained_file": "glove.6B.300d.txt.gz"}'
+(import '../mr.jsonnet') + {
+  dataset_reader+: {
+    token_indexers+: { words: { type: 'single_id', lowercase_tokens: true } },
+  },
+  model+: {
+    text_field_embedder+: {
+      token_embedders+: { words: { type: 'embedding', embedding_dim: 300 } },
+    },
+  },
+  trainer+: {
+    optimizer+: {
+      // The rate of one linear layer would be too much for a vector of each word.
+      parameter_groups+: [[['token_embedder_words'], { lr: 1e-3 }]],
+    },
+  },
+}
