@@ -56,6 +56,21 @@ def test_experiment_trains_and_predicts(config, tmp_path):
         assert together[0]["label_probabilities"] == pytest.approx(together[1]["label_probabilities"], abs=1e-5)
 
 
+@pytest.mark.slow
+def test_word_vectors_come_from_a_file_that_the_archive_needs_no_more(tmp_path):
+    vectors = tmp_path / "vectors.txt"
+    vectors.write_text(f"film {' '.join(['0.25'] * 300)}\n")
+    params = load(CONFIGS / "heads/mr_words.jsonnet").as_dict()
+    embedder = params["model"]["text_field_embedder"]["token_embedders"]["words"]
+    embedder.update(pretrained_file=str(vectors), trainable=False)
+    params["trainer"]["optimizer"]["parameter_groups"].pop()
+    train_model(Params(params), serialization_dir=str(tmp_path / "run"))
+    vectors.unlink()
+    model = Predictor.from_path(str(tmp_path / "run/model.tar.gz"))._model
+    weight = model.get_submodule("encoder.text_field_embedder.token_embedder_words").weight
+    assert weight[model.vocab.get_token_index("film")].tolist() == [0.25] * 300
+
+
 def test_rate_of_the_baseline_warms_up_and_falls_along_a_cosine():
     trainer = Params.from_file(str(CONFIGS / "baselines/elmo_linear.jsonnet")).as_dict()["trainer"]
     peak, num_epochs, num_steps = trainer["optimizer"]["lr"], trainer["num_epochs"], 270

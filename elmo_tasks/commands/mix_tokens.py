@@ -1,7 +1,7 @@
 """What a token-dependent mix does with the tokens of some sentences."""
 
 from collections import Counter
-from typing import Dict, List, NamedTuple, Tuple, cast
+from typing import Dict, List, NamedTuple, Tuple
 
 import numpy
 import torch
@@ -35,12 +35,15 @@ class TokenWeights(NamedTuple):
     difference: float
 
 
-def weights_of_tokens(embedder: ElmoEmbedder, sentences: SentenceFile) -> Tuple[List[float], List[TokenWeights]]:
+def weights_of_tokens(
+    embedder: ElmoEmbedder, mix: TokenDependentLayerMix, sentences: SentenceFile
+) -> Tuple[List[float], List[TokenWeights]]:
     """
     # Parameters
 
     embedder : `ElmoEmbedder`
-        With a token-dependent mix.
+    mix : `TokenDependentLayerMix`
+        The embedder's, or one of several that it has.
     sentences : `SentenceFile`
         Memory holds the distinct tokens.
 
@@ -56,7 +59,7 @@ def weights_of_tokens(embedder: ElmoEmbedder, sentences: SentenceFile) -> Tuple[
     for window in windows(sentences, _MAX_TOKENS):
         for positions, character_ids in batches(window, _MAX_TOKENS, torch.device("cpu")):
             tokens = [token for position in positions for token in window[position].tokens]
-            for token, weights in zip(tokens, _weights(embedder, character_ids)):
+            for token, weights in zip(tokens, _weights(embedder, mix, character_ids)):
                 counts[token] += 1
                 sums[token] = sums.get(token, 0.0) + weights
     num_representations = embedder.bilm.options.num_representations
@@ -69,10 +72,10 @@ def weights_of_tokens(embedder: ElmoEmbedder, sentences: SentenceFile) -> Tuple[
     ]
 
 
-def _weights(embedder: ElmoEmbedder, character_ids: torch.Tensor) -> numpy.ndarray:
+def _weights(embedder: ElmoEmbedder, mix: TokenDependentLayerMix, character_ids: torch.Tensor) -> numpy.ndarray:
     """`(num_tokens, num_representations)`, sentence after sentence."""
     # (batch_size, num_tokens)
     mask = (character_ids > 0).any(dim=-1)
     with torch.no_grad():
         layers = [layer[mask] for layer in embedder.layers(character_ids)]
-        return cast(TokenDependentLayerMix, embedder.scalar_mix).weights(layers).double().numpy()
+        return mix.weights(layers).double().numpy()

@@ -19,6 +19,7 @@ from elmo_tasks.commands.mix_tokens import TokenWeights, weights_of_tokens
 from elmo_tasks.commands.sentence_file import SentenceFile
 from elmo_tasks.modules.bilm_record import load_mapped
 from elmo_tasks.modules.elmo_embedder import ElmoEmbedder
+from elmo_tasks.modules.layer_mix import TokenDependentLayerMix
 
 # The names of a mix's parameters, of this package and of AllenNLP.
 _PARAMETER = re.compile(r".*\.(scalar_parameters\.\d+|scorers\.\d+\.(weight|bias)|gamma)")
@@ -103,7 +104,11 @@ def read_mixes(path: str, sentences: Optional[SentenceFile] = None) -> List[MixW
                 f"{path} has a token-dependent mix, `{mix}`, whose weights differ from token to token; "
                 "`--sentences FILE` must say for which"
             )
-        mean, tokens = weights_of_tokens(_load_embedder(path, mix), sentences)
+        # An embedder may have several mixes, one below the other in its names.
+        name, _, within = mix.partition(".scalar_mix")
+        embedder = _load_embedder(path, name)
+        module = cast(TokenDependentLayerMix, embedder.get_submodule(f"scalar_mix{within}"))
+        mean, tokens = weights_of_tokens(embedder, module, sentences)
         mixes.append(MixWeights(path, mix, mean, parameters[f"{mix}.gamma"].item(), tokens))
     if not mixes:
         raise ConfigurationError(
@@ -172,8 +177,7 @@ def _parameters_in(weights_path: str) -> Dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in load_mapped(weights_path).items() if _PARAMETER.fullmatch(name)}
 
 
-def _load_embedder(path: str, mix: str) -> ElmoEmbedder:
-    name = mix.rpartition(".")[0]
+def _load_embedder(path: str, name: str) -> ElmoEmbedder:
     local_path = str(cached_path(path))
     if os.path.isdir(local_path) or tarfile.is_tarfile(local_path):
         return cast(ElmoEmbedder, load_archive(path).model.get_submodule(name))

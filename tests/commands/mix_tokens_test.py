@@ -70,7 +70,7 @@ def expected_weights(embedder):
 
 def test_the_weights_of_a_token_are_the_mean_over_its_places(trained, sentences):
     _, embedder = trained
-    mean, tokens = weights_of_tokens(embedder, sentences)
+    mean, tokens = weights_of_tokens(embedder, embedder.scalar_mix, sentences)
     rows = expected_weights(embedder)
     numpy.testing.assert_allclose(mean, numpy.mean([row for _, row in rows], axis=0), atol=1e-5)
     assert {token.token: token.num_occurrences for token in tokens} == {"the": 2, "film": 2, "is": 1, "best": 1, "a": 1}
@@ -89,19 +89,21 @@ def test_the_mean_is_what_training_reports_as_a_metric(trained, sentences):
     _, embedder = trained
     embedder(encode_sentences([line.split() for line in LINES]))
     metrics = embedder.scalar_mix.get_metrics()
-    mean, _ = weights_of_tokens(embedder, sentences)
+    mean, _ = weights_of_tokens(embedder, embedder.scalar_mix, sentences)
     assert mean == pytest.approx([metrics[f"scalar_mix_layer_{layer}_weight"] for layer in range(3)], abs=1e-6)
 
 
 def test_sentences_without_tokens_have_no_weights(trained, tmp_path):
     (tmp_path / "blank.txt").write_text("\n\n")
-    assert weights_of_tokens(trained[1], SentenceFile(str(tmp_path / "blank.txt"))) == ([0.0, 0.0, 0.0], [])
+    _, embedder = trained
+    blank = SentenceFile(str(tmp_path / "blank.txt"))
+    assert weights_of_tokens(embedder, embedder.scalar_mix, blank) == ([0.0, 0.0, 0.0], [])
 
 
 def test_a_run_is_read_with_its_own_embedder(trained, sentences):
     folder, embedder = trained
     (mix,) = read_mixes(str(folder), sentences)
-    mean, tokens = weights_of_tokens(embedder, sentences)
+    mean, tokens = weights_of_tokens(embedder, embedder.scalar_mix, sentences)
     assert mix.mix.endswith("token_embedder_elmo.scalar_mix")
     assert (mix.weights, mix.gamma, mix.tokens) == (mean, 1.5, tokens)
 
@@ -113,10 +115,22 @@ def test_a_fresh_mix_weighs_all_layers_alike_for_every_token(config, sentences, 
     assert [token.difference for token in mix.tokens] == pytest.approx([0.0] * 5)
 
 
+def test_mixes_side_by_side_are_read_each_by_its_name(config, sentences, tmp_path):
+    elmo = config["model"]["text_field_embedder"]["token_embedders"]["elmo"]
+    single = {"type": "scalar", "initial": [0.2, 0.3, 0.5], "normalized": True}
+    elmo["mix"] = {"type": "side_by_side", "mixes": [single, elmo["mix"]]}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    mixes = {mix.mix.rpartition("elmo.")[2]: mix for mix in read_mixes(str(tmp_path / "config.json"), sentences)}
+    assert set(mixes) == {"scalar_mix.mixes.0", "scalar_mix.mixes.1"}
+    assert mixes["scalar_mix.mixes.0"].weights == pytest.approx([0.2, 0.3, 0.5])
+    assert mixes["scalar_mix.mixes.1"].weights == pytest.approx([1 / 3] * 3)
+    assert len(mixes["scalar_mix.mixes.1"].tokens) == 5
+
+
 def test_the_command_shows_the_tokens_that_differ_most(allennlp, trained, sentences, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     folder, embedder = trained
-    _, tokens = weights_of_tokens(embedder, sentences)
+    _, tokens = weights_of_tokens(embedder, embedder.scalar_mix, sentences)
     options = ["--sentences", sentences.path, "--num-tokens", 2, "--json", tmp_path / "mix.json"]
     text = allennlp("scalar-mix", folder, *options)
     rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if "│" in line]
