@@ -28,6 +28,7 @@ from typing import Any, Callable, Dict, List
 
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.train as train
+import allennlp.common.cached_transformers as cached_transformers
 import allennlp.common.file_utils as file_utils
 import allennlp.common.util as common_util
 import allennlp.data.data_loaders.multiprocess_data_loader as multiprocess_data_loader
@@ -152,6 +153,24 @@ class _FalseAlarm(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return self._message not in record.getMessage()
+
+
+def load_tokenizers_of_transformers() -> None:
+    """
+    `pretrained_transformer`: "add_special_tokens conflicts with the method add_special_tokens in BertTokenizerFast".
+
+    AllenNLP hands this flag to constructors of tokenizers, which refuse it, at the latest since transformers 4.44, and
+    before only kept it: each call that makes tokens has a flag of its own. It is dropped.
+    """
+
+    def without_the_flag(get_tokenizer: Callable) -> Callable:
+        def get_tokenizer_without_the_flag(model_name: str, **kwargs: Any) -> Any:
+            kwargs.pop("add_special_tokens", None)
+            return get_tokenizer(model_name, **kwargs)
+
+        return get_tokenizer_without_the_flag
+
+    _replace(cached_transformers, "get_tokenizer", without_the_flag)
 
 
 def write_tensor_caches_that_can_be_read() -> None:
@@ -366,6 +385,7 @@ CURES: List[Callable[[], None]] = [
     use_the_new_names_of_amp,
     hide_announcements_to_developers,
     hide_false_alarms,
+    load_tokenizers_of_transformers,
     write_tensor_caches_that_can_be_read,
     share_the_lock_of_spawned_loader_workers,
     name_wandb_runs,

@@ -22,7 +22,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import TensorCache
 from allennlp.data import DataLoader
 from allennlp.data.dataset_readers import TextClassificationJsonReader
-from allennlp.data.tokenizers import WhitespaceTokenizer
+from allennlp.data.tokenizers import PretrainedTransformerTokenizer, WhitespaceTokenizer
 from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 from allennlp.training.moving_average import ExponentialMovingAverage
@@ -65,6 +65,16 @@ def test_every_cure_of_the_module_is_in_the_list_and_says_what_it_is_for():
     ]
     assert {cure.__name__ for cure in compatibility.CURES} == {f.__name__ for f in public} - {"apply"}
     assert all(len(cure.__doc__.strip().splitlines()) >= 3 for cure in compatibility.CURES)
+
+
+# --- transformers
+
+
+def test_tokenizer_of_a_transformer_adds_special_tokens_where_it_is_asked_to(small_bert):
+    folder = small_bert["dataset_reader.tokenizer.model_name"]
+    for options, words in [({}, "[CLS] o ##i ##l [SEP]"), ({"add_special_tokens": False}, "o ##i ##l")]:
+        tokenizer = PretrainedTransformerTokenizer(folder, **options)
+        assert [token.text for token in tokenizer.tokenize("Oil")] == words.split()
 
 
 # --- learning-rate schedulers
