@@ -24,7 +24,7 @@ REGISTERED = {
     "BiLmNetwork": {"characters", "words"},
     "Checkpointer": {"atomic"},
     "DataLoader": {"bilm_text"},
-    "DatasetReader": {"bilm_text", "mr", "mrpc"},
+    "DatasetReader": {"ag_news", "bilm_text", "mr", "mrpc"},
     "Evaluator": {"prediction_rows"},
     "LayerMix": {"scalar", "side_by_side", "single_layer", "token_dependent"},
     "Model": {

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 MR_FILES = ("mr/rt_train.txt", "mr/rt_val.txt")
 MRPC_FILES = ("mrpc/msr_paraphrase_train.txt", "mrpc/msr_paraphrase_test.txt")
+NEWS_FILES = ("ag_news/train.csv", "ag_news/test.csv")
 TEXT_FILES = ("text/train.txt", "text/heldout.txt")
 MRPC_HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
 
@@ -45,6 +46,12 @@ def read_pairs(name: str) -> List[Pair]:
     header, *lines = read_lines(name, "utf-8-sig")
     assert header == MRPC_HEADER
     return [Pair(int(quality), *rest) for quality, *rest in (line.split("\t") for line in lines)]
+
+
+def read_news(name: str) -> List[Tuple[str, str]]:
+    """Class and text of each row."""
+    rows = list(csv.reader(read_lines(name), strict=True))
+    return [(label, f"{title} {description}") for label, title, description in rows]
 
 
 def tokens_of(sentence: str) -> List[str]:
@@ -137,6 +144,20 @@ def test_quote_characters_of_the_pairs_cost_a_csv_reader_rows(name: str) -> None
     assert len(rows_with_quoting) - 1 < len(read_pairs(name))
 
 
+@pytest.mark.parametrize(("name", "num_rows"), [(NEWS_FILES[0], 40), (NEWS_FILES[1], 15)])
+def test_news_has_as_many_rows_of_each_class_all_quoted(name: str, num_rows: int) -> None:
+    assert all(re.fullmatch(r'"[1-4]","([^"]|"")+","([^"]|"")+"', line) for line in read_lines(name))
+    labels = [label for label, _ in read_news(name)]
+    assert {label: labels.count(label) for label in labels} == dict.fromkeys("1234", num_rows)
+
+
+def test_news_holds_what_the_files_of_the_corpus_hold() -> None:
+    lines = read_lines(NEWS_FILES[0])
+    assert any(re.search(r"\w\\\w", line) for line in lines)
+    assert any("\\$" in line for line in lines)
+    assert any('""' in line for line in lines)
+
+
 @pytest.mark.parametrize(("name", "num_lines"), [(TEXT_FILES[0], 622), (TEXT_FILES[1], 100)])
 def test_text_is_one_tokenised_sentence_a_line_and_lower_cased_in_part(name: str, num_lines: int) -> None:
     lines = read_lines(name)
@@ -149,7 +170,8 @@ def test_no_sentence_occurs_twice() -> None:
     snippets = [text for name in MR_FILES for text, _ in read_snippets(name)]
     pairs = [sentence for name in MRPC_FILES for pair in read_pairs(name) for sentence in pair[3:]]
     text = [line for name in TEXT_FILES for line in read_lines(name)]
-    for sentences in (snippets, pairs, text):
+    news = [text for name in NEWS_FILES for _, text in read_news(name)]
+    for sentences in (snippets, pairs, text, news):
         assert len(set(sentences)) == len(sentences)
 
 
@@ -157,7 +179,8 @@ def test_held_out_parts_share_no_eight_tokens_in_a_row_with_training() -> None:
     snippets = [runs_of_eight_tokens(text for text, _ in read_snippets(name)) for name in MR_FILES]
     pairs = [runs_of_eight_tokens(text for pair in read_pairs(name) for text in pair[3:]) for name in MRPC_FILES]
     text = [runs_of_eight_tokens(read_lines(name)) for name in TEXT_FILES]
-    for training, held_out in (snippets, pairs, text):
+    news = [runs_of_eight_tokens(text for _, text in read_news(name)) for name in NEWS_FILES]
+    for training, held_out in (snippets, pairs, text, news):
         assert not training & held_out
 
 
@@ -166,6 +189,13 @@ def test_sentiment_of_held_out_snippets_can_be_learnt_from_the_training_part() -
     classifier = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
     classifier.fit(texts, labels)
     assert classifier.score(held_out_texts, held_out_labels) > 0.70
+
+
+def test_topics_of_held_out_news_can_be_learnt_from_the_training_part() -> None:
+    (labels, texts), (held_out_labels, held_out_texts) = (zip(*read_news(name)) for name in NEWS_FILES)
+    classifier = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
+    classifier.fit(texts, labels)
+    assert classifier.score(held_out_texts, held_out_labels) > 0.55
 
 
 def test_word_overlap_tells_paraphrases_better_than_always_yes() -> None:

@@ -38,6 +38,12 @@ KNOBS: List[Knob] = [
         is_folder=True,
     ),
     Knob(
+        "ELMO_TASKS_AG_NEWS",
+        "fixtures/ag_news",
+        "Folder with the news topics, `train.csv` and `test.csv`.",
+        is_folder=True,
+    ),
+    Knob(
         "ELMO_TASKS_BILM",
         "elmo_tasks/bilm/mini",
         "Folder with the biLM, `options.json` and `weights.hdf5`, or the name of a published one.",

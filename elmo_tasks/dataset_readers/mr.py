@@ -3,12 +3,9 @@
 from typing import Dict, List, Optional
 
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DatasetReader, Field, Instance, TokenIndexer, Tokenizer
-from allennlp.data.fields import MetadataField, TextField
+from allennlp.data import DatasetReader, TokenIndexer, Tokenizer
 
 from elmo_tasks.dataset_readers.data_path import DataFile, locate
-from elmo_tasks.dataset_readers.labelled_text_reader import LabelledTextReader
-from elmo_tasks.dataset_readers.labels import RawLabel
 from elmo_tasks.dataset_readers.row_formats import (
     ColumnNames,
     Fields,
@@ -19,6 +16,7 @@ from elmo_tasks.dataset_readers.row_formats import (
     TabSeparated,
 )
 from elmo_tasks.dataset_readers.rows import Row
+from elmo_tasks.dataset_readers.sentence_reader import SentenceReader
 from elmo_tasks.dataset_readers.splits import fold_parts
 from elmo_tasks.dataset_readers.tokenizers import AsciiWhitespaceTokenizer
 
@@ -27,7 +25,7 @@ RAW_LABELS = {".pos": "1", ".neg": "0"}
 
 
 @DatasetReader.register("mr")
-class MrReader(LabelledTextReader):
+class MrReader(SentenceReader):
     """
     Reads the movie-review polarity corpus and other labelled sentences. The name of a file decides how it is
     read:
@@ -71,8 +69,6 @@ class MrReader(LabelledTextReader):
     sentence classification".
     """
 
-    text_fields = ("sentence",)
-
     def __init__(
         self,
         tokenizer: Optional[Tokenizer] = None,
@@ -108,40 +104,6 @@ class MrReader(LabelledTextReader):
         self._num_folds = num_folds
         self._required: ColumnNames = {"sentence": (sentence_column,)}
         self._optional: ColumnNames = {"label": (label_column,)}
-
-    def text_to_instance(  # type: ignore[override]
-        self,
-        sentence: str,
-        label: Optional[RawLabel] = None,
-        id: Optional[str] = None,
-        line: Optional[int] = None,
-        file: Optional[str] = None,
-    ) -> Instance:
-        """
-        # Parameters
-
-        sentence : `str`
-            The text. Without any token in it, it becomes `PLACEHOLDER_TOKEN`.
-        label : `Union[str, int]`, optional (default = `None`)
-            A raw label or its name.
-        id : `str`, optional (default = `None`)
-            For the metadata, as are `line`, the row's line in the file counted from 1, and `file`.
-
-        # Returns
-
-        `Instance`
-            With the fields `tokens`, `label` (if there is one) and `metadata`: a dictionary of `id`, `line`,
-            `file` and `tokens`, the words as strings.
-
-        # Raises
-
-        `ConfigurationError`
-            If the text is not a string, or the label is unknown.
-        """
-        tokens = self._tokenize(sentence)
-        metadata = {"id": id, "line": line, "file": file, "tokens": [token.text for token in tokens]}
-        fields: Dict[str, Field] = {"tokens": TextField(tokens), **self._label_fields(label)}
-        return Instance({**fields, "metadata": MetadataField(metadata)})
 
     def _files(self, path: str) -> List[DataFile]:
         file = locate(path)

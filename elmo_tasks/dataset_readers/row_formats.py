@@ -1,7 +1,8 @@
 """From a line of a file to the named fields of a row."""
 
+import csv
 import json
-from typing import Any, Callable, Container, Dict, Iterable, Optional, Tuple
+from typing import Any, Callable, Container, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.checks import ConfigurationError
 from typing_extensions import Protocol
@@ -128,6 +129,38 @@ class TabSeparated:
             return {field: values[position] for field, position in positions.items()}
 
         return parse
+
+
+class CommaSeparated:
+    """
+    Comma-separated values without header, one row a line. A value in double quotes may hold commas, and double
+    quotes written twice; a backslash is text.
+
+    # Parameters
+
+    columns : `Sequence[str]`
+        The names of the values, in their order.
+    """
+
+    has_header = False
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        self._columns = columns
+        self.expected = f"comma-separated {_quoted(columns, ', ')}"
+
+    def parser(self, header: str) -> ParseLine:
+        return self._parse
+
+    def _parse(self, line: str) -> Fields:
+        try:
+            (values,) = csv.reader([line], strict=True)
+        except csv.Error as error:
+            raise ConfigurationError(f"must be {self.expected}, but is {_excerpt(line)} ({error})") from None
+        if len(values) != len(self._columns):
+            raise ConfigurationError(
+                f"must be {self.expected}, but has {len(values)} comma-separated fields: {_excerpt(line)}"
+            )
+        return dict(zip(self._columns, values))
 
 
 class JsonLines:

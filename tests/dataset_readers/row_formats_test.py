@@ -1,7 +1,7 @@
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.dataset_readers.row_formats import JsonLines, LabelledLines, PlainLines, TabSeparated
+from elmo_tasks.dataset_readers.row_formats import CommaSeparated, JsonLines, LabelledLines, PlainLines, TabSeparated
 
 TEXT = {"sentence": ("sentence", "text")}
 LABEL = {"label": ("label",)}
@@ -48,6 +48,18 @@ def test_header_without_a_needed_column_is_an_error():
 def test_wrong_number_of_fields_is_an_error(line, found):
     with pytest.raises(ConfigurationError, match="must have 2 tab-separated fields.*" + found):
         TabSeparated(TEXT, LABEL).parser("sentence\tlabel")(line)
+
+
+def test_quoted_values_hold_commas_doubled_quotes_and_backslashes():
+    parse = CommaSeparated(("label", "text")).parser("")
+    assert parse('"1","a, ""b""\\c"') == {"label": "1", "text": 'a, "b"\\c'}
+    assert parse("1,") == {"label": "1", "text": ""}
+
+
+@pytest.mark.parametrize("line", ['"1","a', '"1","a"b', "1", "1,a,b"])
+def test_line_with_other_quotes_or_another_number_of_values_is_an_error(line):
+    with pytest.raises(ConfigurationError, match="must be comma-separated `label`, `text`, but"):
+        CommaSeparated(("label", "text")).parser("")(line)
 
 
 def test_json_keeps_types_and_ignores_other_keys():

@@ -3,6 +3,7 @@
 {
   mr: std.extVar('ELMO_TASKS_MR'),
   mrpc: std.extVar('ELMO_TASKS_MRPC'),
+  ag_news: std.extVar('ELMO_TASKS_AG_NEWS'),
   bilm: std.extVar('ELMO_TASKS_BILM'),
   corpus: std.extVar('ELMO_TASKS_CORPUS'),
   cache: std.extVar('ELMO_TASKS_CACHE'),
