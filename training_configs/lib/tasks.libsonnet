@@ -22,4 +22,15 @@ local env = import 'env.libsonnet';
     model: { type: 'elmo_pair_classifier', positive_label: '1', symmetric: true },
     validation_metric: '+accuracy',
   },
+
+  ag_news: {
+    reader: { type: 'ag_news' },
+    // As with MR, the dev part comes out of the training file, and the test file is left for the end.
+    train: env.ag_news + '/train.csv#train',
+    dev: env.ag_news + '/train.csv#dev',
+    test: env.ag_news + '/test.csv',
+    text_fields: ['tokens'],
+    model: { type: 'elmo_sentence_classifier' },
+    validation_metric: '+accuracy',
+  },
 }
