@@ -94,7 +94,8 @@ def save_weights(bilm: BiLm, path: str, dtype: str = "float32") -> None:
     path : `str`
         Replaced in one go where it exists: no other process sees half a file.
     dtype : `str`, optional (default = `"float32"`)
-        "float16" halves the file; AllenNLP reads it as well.
+        "float16" halves the file; AllenNLP reads it as well. The biases of the LSTMs stay float32 all the same: AllenNLP
+        adds 1 to some of them in the type of the file, which would round them once more.
 
     # Raises
 
@@ -108,7 +109,7 @@ def save_weights(bilm: BiLm, path: str, dtype: str = "float32") -> None:
         with h5py.File(temporary_path, "w") as file:
             for key, array in _arrays(bilm):
                 with numpy.errstate(over="ignore"):
-                    stored = array.astype(dtype)
+                    stored = array.astype("float32" if key.endswith("/B") else dtype)
                 if not numpy.isfinite(stored).all():
                     largest = numpy.abs(array).max()
                     raise ValueError(f"`{key}` must be finite in {dtype}, but its largest weight is {largest}")

@@ -1,3 +1,4 @@
+import re
 import shutil
 from pathlib import Path
 
@@ -61,9 +62,11 @@ def test_half_precision_takes_half_the_place_and_is_read_back(tmp_path):
     assert Path(half).stat().st_size < 0.6 * Path(full).stat().st_size
     twin = BiLm(OPTIONS)
     load_weights(twin, half)
-    for one, other in zip(bilm.parameters(), twin.parameters()):
+    for name, one in bilm.named_parameters():
+        other = twin.get_parameter(name)
         assert other.dtype == torch.float32
-        assert torch.equal(one.half().float(), other)
+        # AllenNLP adds 1 to biases of the LSTMs in the type of the file, and would round them again.
+        assert torch.equal(one if re.fullmatch(r"layers\.\d\.bias", name) else one.half().float(), other)
 
 
 def test_loading_is_seen_by_a_frozen_bilm_that_was_used_before():
