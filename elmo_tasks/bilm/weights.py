@@ -94,8 +94,8 @@ def save_weights(bilm: BiLm, path: str, dtype: str = "float32") -> None:
     path : `str`
         Replaced in one go where it exists: no other process sees half a file.
     dtype : `str`, optional (default = `"float32"`)
-        "float16" halves the file; AllenNLP reads it as well. The biases of the LSTMs stay float32 all the same: AllenNLP
-        adds 1 to some of them in the type of the file, which would round them once more.
+        "float16" halves the file; AllenNLP reads it as well. The biases of the LSTMs stay float32 all the same:
+        AllenNLP adds 1 to some of them in the type of the file, which would round them once more.
 
     # Raises
 
