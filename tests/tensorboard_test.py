@@ -28,6 +28,7 @@ def logged(folder):
     return numbers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", ["scalar", "token_dependent"])
 def test_the_mix_of_every_epoch_is_in_tensorboard(mix, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)

@@ -63,6 +63,7 @@ def test_config_trains_on_the_fixtures(config, tmp_path, small_bert):
         assert list(vocabulary._token_to_index) == ["labels"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "override"),
     [
@@ -95,6 +96,7 @@ def test_fine_tuning_gives_the_bilm_lower_rates_than_all_that_is_new(tmp_path):
     assert any("scalar_mix" in name for names, _ in others for name in names)
 
 
+@pytest.mark.slow
 def test_f1_can_select_the_epoch_of_paraphrases(tmp_path):
     config = load(CONFIGS / "mrpc.jsonnet", "smoke.libsonnet", extra={"trainer.validation_metric": "+f1"})
     train_model(config, serialization_dir=str(tmp_path / "run"))

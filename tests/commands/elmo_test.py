@@ -100,6 +100,7 @@ def test_every_line_has_the_layers_asked_for_under_its_own_number(
     assert len(index) == 5  # two lines are blank, two are equal
 
 
+@pytest.mark.slow
 def test_json_lines_are_read_as_the_same_sentences(allennlp, bilm_folder, text_file, tmp_path):
     rows = [{"tokens": TOKENS[0]}, {"tokens": []}, {"sentence": LINES[2], "label": 1}, {"tokens": TOKENS[3]}]
     rows += [{"sentence": line} for line in LINES[4:]]
@@ -113,6 +114,7 @@ def test_json_lines_are_read_as_the_same_sentences(allennlp, bilm_folder, text_f
     assert filecmp.cmp(tmp_path / "text.hdf5", tmp_path / "option.hdf5", shallow=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
 def test_running_again_gives_an_equal_file(allennlp, bilm_folder, text_file, tmp_path, suffix):
     files = ["--options-file", bilm_folder / "options.json", "--weight-file", bilm_folder / "weights.hdf5"]
@@ -166,6 +168,7 @@ def calls(monkeypatch):
     return calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
 def test_an_interrupted_command_is_continued_and_nothing_is_done_twice(
     allennlp, bilm_folder, text_file, tmp_path, calls, suffix
@@ -185,6 +188,7 @@ def test_an_interrupted_command_is_continued_and_nothing_is_done_twice(
     assert {path.name for path in tmp_path.iterdir()} == {whole.name, output.name, "sentences.txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -209,6 +213,7 @@ def test_a_partial_file_of_other_settings_is_not_continued(
     assert (tmp_path / "vectors.hdf5.partial").read_bytes() == partial
 
 
+@pytest.mark.slow
 def test_a_partial_file_of_other_sentences_or_weights_is_not_continued(
     allennlp, bilm_folder, text_file, tmp_path, calls, archive
 ):
@@ -237,6 +242,7 @@ def test_a_partial_file_of_other_sentences_or_weights_is_not_continued(
         allennlp("elmo", text_file, output, *options)
 
 
+@pytest.mark.slow
 def test_smaller_batches_may_go_on_with_a_partial_file(allennlp, bilm_folder, text_file, layers, tmp_path, calls):
     """Who has run out of memory needs them."""
     calls.stop = 3
@@ -327,6 +333,7 @@ def memory_mib(field):
     return int(next(line for line in status.splitlines() if line.startswith(field)).split()[1]) / 1024
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".hdf5", ".npz"])
 def test_memory_does_not_grow_with_the_file(bilm_folder, tmp_path, monkeypatch, suffix):
     def zeros(embedder, window, layers, dtype, max_tokens):

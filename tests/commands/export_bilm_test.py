@@ -49,6 +49,7 @@ def test_half_precision_and_the_weights_of_a_checkpoint_on_request(allennlp, run
         assert (file["char_embed"][...] == 0.25).all()
 
 
+@pytest.mark.slow
 def test_files_are_replaced_only_by_force(allennlp, run, tmp_path):
     allennlp("export-bilm", run, tmp_path / "bilm")
     with pytest.raises(ConfigurationError, match="must be empty, but is not; choose another or add --force"):

@@ -114,6 +114,7 @@ def test_only_the_encoder_is_touched_and_the_language_model_does_not_train_it(tr
     assert all(not torch.equal(p, trained.get_parameter(name)) for name, p in fresh.items())
 
 
+@pytest.mark.slow
 def test_resumed_run_goes_on_with_what_it_has(tmp_path):
     train_model(config(start()), str(tmp_path / "run"))
     before = load_archive(str(tmp_path / "run")).model.network.bilm.character_encoder.state_dict()
