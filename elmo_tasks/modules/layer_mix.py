@@ -27,6 +27,13 @@ class LayerMix(torch.nn.Module, Registrable):
         Layers to mix: the token vectors and each LSTM layer. The embedder supplies it.
     bilm_dim : `int`
         Size of a layer. The embedder supplies it.
+    layer_norm : `bool`, optional (default = `False`)
+        Bring each layer to mean 0 and variance 1 over the features of each token before mixing. AllenNLP's own mix
+        takes mean and variance over the whole batch, so that a sentence's vectors depend on its neighbours; this one
+        does not.
+    sum_directions : `bool`, optional (default = `False`)
+        Add both directions of each layer, in place of having them side by side: vectors of half the size. Comes before
+        `layer_norm`. The token vectors, which are the same for both, are doubled.
 
     # Source
 
@@ -35,14 +42,19 @@ class LayerMix(torch.nn.Module, Registrable):
 
     default_implementation = "scalar"
 
-    def __init__(self, num_representations: int, bilm_dim: int) -> None:
+    def __init__(
+        self, num_representations: int, bilm_dim: int, layer_norm: bool = False, sum_directions: bool = False
+    ) -> None:
         super().__init__()
         self.num_representations = num_representations
-        self.bilm_dim = bilm_dim
+        self.layer_dim = bilm_dim // 2 if sum_directions else bilm_dim
+        """Size of a layer as it is mixed."""
+        self._layer_norm = layer_norm
+        self._sum_directions = sum_directions
 
     def get_output_dim(self) -> int:
         """The size of a mixed vector."""
-        return self.bilm_dim
+        return self.layer_dim
 
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """
@@ -74,6 +86,15 @@ class LayerMix(torch.nn.Module, Registrable):
         """
         raise NotImplementedError
 
+    def _prepare(self, layers: List[torch.Tensor]) -> List[torch.Tensor]:
+        """The layers as they are mixed, float32 `(num_tokens, layer_dim)`."""
+        layers = [layer.float() for layer in layers]
+        if self._sum_directions:
+            layers = [torch.add(*layer.chunk(2, dim=-1)) for layer in layers]
+        if self._layer_norm:
+            layers = [layer_norm(layer, layer.shape[-1:], eps=1e-12) for layer in layers]
+        return layers
+
 
 @LayerMix.register("scalar")
 class ScalarLayerMix(LayerMix):
@@ -95,10 +116,8 @@ class ScalarLayerMix(LayerMix):
         `initial` holds the weights themselves: none below 0, their sum 1.
     trainable : `bool`, optional (default = `True`)
         Train the weights and `gamma`, wherever they started.
-    layer_norm : `bool`, optional (default = `False`)
-        Bring each layer to mean 0 and variance 1 over the features of each token first. AllenNLP's own mix
-        takes mean and variance over the whole batch, so that a sentence's vectors depend on its neighbours;
-        this one does not.
+    layer_norm, sum_directions : `bool`, optional (default = `False`)
+        See `LayerMix`.
 
     # Raises
 
@@ -114,8 +133,9 @@ class ScalarLayerMix(LayerMix):
         normalized: bool = False,
         trainable: bool = True,
         layer_norm: bool = False,
+        sum_directions: bool = False,
     ) -> None:
-        super().__init__(num_representations, bilm_dim)
+        super().__init__(num_representations, bilm_dim, layer_norm, sum_directions)
         if initial is None:
             initial = [0.0] * num_representations
         elif len(initial) != num_representations:
@@ -125,7 +145,6 @@ class ScalarLayerMix(LayerMix):
             )
         elif normalized:
             initial = _before_softmax(initial)
-        self._layer_norm = layer_norm
         # One parameter per layer, as in AllenNLP's mix: names and shapes in a weights file stay the same.
         self.scalar_parameters = ParameterList(
             [Parameter(torch.tensor([float(number)]), requires_grad=trainable) for number in initial]
@@ -145,9 +164,7 @@ class ScalarLayerMix(LayerMix):
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
-        mixed: torch.Tensor = _ScalarMixture.apply(
-            self.gamma.float(), self.weights(), *_in_float32(layers, self._layer_norm)
-        )
+        mixed: torch.Tensor = _ScalarMixture.apply(self.gamma.float(), self.weights(), *self._prepare(layers))
         return mixed
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
@@ -172,8 +189,8 @@ class SingleLayerMix(LayerMix):
         Supplied by the embedder.
     layer : `int`, optional (default = `-1`)
         0: the token vectors, 1: the first LSTM layer, and so on; negative numbers count from the top.
-    layer_norm : `bool`, optional (default = `False`)
-        Bring it to mean 0 and variance 1 over the features of each token.
+    layer_norm, sum_directions : `bool`, optional (default = `False`)
+        See `LayerMix`.
 
     # Raises
 
@@ -181,19 +198,25 @@ class SingleLayerMix(LayerMix):
         Where the biLM has no such layer.
     """
 
-    def __init__(self, num_representations: int, bilm_dim: int, layer: int = -1, layer_norm: bool = False) -> None:
-        super().__init__(num_representations, bilm_dim)
+    def __init__(
+        self,
+        num_representations: int,
+        bilm_dim: int,
+        layer: int = -1,
+        layer_norm: bool = False,
+        sum_directions: bool = False,
+    ) -> None:
+        super().__init__(num_representations, bilm_dim, layer_norm, sum_directions)
         if not -num_representations <= layer < num_representations:
             raise ConfigurationError(
                 f"`layer` must be from {-num_representations} to {num_representations - 1}, but is {layer}"
             )
         self._layer = layer % num_representations
-        self._layer_norm = layer_norm
 
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
-        return _in_float32([layers[self._layer]], self._layer_norm)[0]
+        return self._prepare([layers[self._layer]])[0]
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`: 1 for the chosen layer, 0 for the others."""
@@ -216,14 +239,15 @@ class TokenDependentLayerMix(LayerMix):
         Supplied by the embedder.
     bilm_dim : `int`
         Supplied by the embedder.
-    layer_norm : `bool`, optional (default = `False`)
-        Bring each layer to mean 0 and variance 1 over the features of each token first.
+    layer_norm, sum_directions : `bool`, optional (default = `False`)
+        See `LayerMix`.
     """
 
-    def __init__(self, num_representations: int, bilm_dim: int, layer_norm: bool = False) -> None:
-        super().__init__(num_representations, bilm_dim)
-        self._layer_norm = layer_norm
-        self.scorers = ModuleList([_zero_scorer(bilm_dim) for _ in range(num_representations)])
+    def __init__(
+        self, num_representations: int, bilm_dim: int, layer_norm: bool = False, sum_directions: bool = False
+    ) -> None:
+        super().__init__(num_representations, bilm_dim, layer_norm, sum_directions)
+        self.scorers = ModuleList([_zero_scorer(self.layer_dim) for _ in range(num_representations)])
         self.gamma = Parameter(torch.tensor([1.0]))
         self._sum_of_weights: torch.Tensor
         self.register_buffer("_sum_of_weights", torch.zeros(num_representations), persistent=False)
@@ -241,7 +265,7 @@ class TokenDependentLayerMix(LayerMix):
         `torch.Tensor`
             float32 `(num_tokens, num_representations)`, the sum of a token 1.
         """
-        return self._weights(_in_float32(layers, self._layer_norm))
+        return self._weights(self._prepare(layers))
 
     def _weights(self, layers: List[torch.Tensor]) -> torch.Tensor:
         with torch.autocast(device_type=self.gamma.device.type, enabled=False):
@@ -252,7 +276,7 @@ class TokenDependentLayerMix(LayerMix):
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """See `LayerMix`."""
         _check_number(layers, self.num_representations)
-        layers = _in_float32(layers, self._layer_norm)
+        layers = self._prepare(layers)
         weights = self._weights(layers)
         # The sums stay on the device: reading a number here would make a GPU wait in every batch.
         self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
@@ -322,8 +346,8 @@ class SideBySideLayerMix(LayerMix):
         }
 
 
-def _zero_scorer(bilm_dim: int) -> Linear:
-    scorer = Linear(bilm_dim, 1)
+def _zero_scorer(layer_dim: int) -> Linear:
+    scorer = Linear(layer_dim, 1)
     torch.nn.init.zeros_(scorer.weight)
     torch.nn.init.zeros_(scorer.bias)
     return scorer
@@ -341,13 +365,6 @@ def _before_softmax(weights: List[float]) -> List[float]:
 def _check_number(layers: List[torch.Tensor], num_representations: int) -> None:
     if len(layers) != num_representations:
         raise ConfigurationError(f"the mix was built for {num_representations} layers, but is given {len(layers)}")
-
-
-def _in_float32(layers: List[torch.Tensor], normalize: bool) -> List[torch.Tensor]:
-    layers = [layer.float() for layer in layers]
-    if normalize:
-        layers = [layer_norm(layer, layer.shape[-1:], eps=1e-12) for layer in layers]
-    return layers
 
 
 class _ScalarMixture(torch.autograd.Function):

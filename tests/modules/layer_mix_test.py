@@ -25,9 +25,9 @@ def mix_of(config):
     return LayerMix.from_params(Params(config), num_representations=NUM_LAYERS, bilm_dim=DIM)
 
 
-def trained_a_step(mix):
+def trained_a_step(mix, output_dim=DIM):
     optimizer = torch.optim.SGD(mix.parameters(), lr=0.1)
-    target = torch.randn(5, DIM, generator=torch.Generator().manual_seed(1))
+    target = torch.randn(5, output_dim, generator=torch.Generator().manual_seed(1))
     ((mix(random_layers()) - target) ** 2).sum().backward()
     optimizer.step()
     return mix
@@ -183,6 +183,25 @@ def test_token_dependent_mix_reports_the_mean_weights_since_the_last_reset():
     for number in range(NUM_LAYERS):
         assert metrics[f"scalar_mix_layer_{number}_weight"] == pytest.approx(expected[number].item(), abs=1e-6)
     assert set(mix.get_metrics()) == {"scalar_mix_gamma"}
+
+
+def test_summed_directions_are_the_sum_of_both_halves():
+    layers = [torch.tensor([[1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0], [0.5] * 8]) for _ in range(NUM_LAYERS)]
+    mix = mix_of({"type": "single_layer", "layer": 1, "sum_directions": True})
+    assert mix(layers).tolist() == [[51.0, 62.0, 73.0, 84.0], [1.0] * 4]
+    assert mix.get_output_dim() == DIM // 2
+
+
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("config", [{"type": "scalar", "initial": [0.5, -1.0, 2.0]}, {"type": "token_dependent"}])
+def test_summed_directions_are_mixed_as_layers_of_half_the_size(config, layer_norm):
+    config = {**config, "layer_norm": layer_norm}
+    mix = trained_a_step(mix_of({**config, "sum_directions": True}), DIM // 2)
+    half = LayerMix.from_params(Params(config), num_representations=NUM_LAYERS, bilm_dim=DIM // 2)
+    half.load_state_dict(mix.state_dict())
+    layers = random_layers(seed=2)
+    assert torch.equal(mix(layers), half([layer[:, : DIM // 2] + layer[:, DIM // 2 :] for layer in layers]))
+    assert not torch.allclose(mix(layers), half([layer[:, : DIM // 2] for layer in layers]))
 
 
 def test_mixes_side_by_side_are_each_as_alone():
