@@ -4,23 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 from allennlp.commands import main
 from allennlp.commands.train import train_model
 from allennlp.common import Params
+from allennlp.common.plugins import import_plugins
 
 import elmo_tasks  # noqa: F401  (registers what configs name)
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "bilm"
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """A biLM this small waits for other threads more than it computes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture
@@ -28,12 +19,19 @@ def bilm_folder():
     return FOLDER
 
 
+@pytest.fixture(scope="session")
+def plugins():
+    """Imported once: looking for them takes a command half a second."""
+    import_plugins()
+
+
 @pytest.fixture
-def allennlp(monkeypatch, capsys):
+def allennlp(monkeypatch, capsys, plugins):
     """Runs a command; gives what it printed."""
+    monkeypatch.setattr("allennlp.commands.import_plugins", lambda: None)
 
     def allennlp(*arguments):
-        monkeypatch.setattr(sys, "argv", ["allennlp", *map(str, arguments), "--include-package", "elmo_tasks"])
+        monkeypatch.setattr(sys, "argv", ["allennlp", *map(str, arguments)])
         main()
         return capsys.readouterr().out
 

@@ -29,15 +29,6 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    """A biLM this small waits for other threads more than it computes."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def files():
     return {"options_file": str(BILM_FOLDER / "options.json"), "weight_file": str(BILM_FOLDER / "weights.hdf5")}

@@ -21,14 +21,6 @@ FILES = {"options_file": str(FOLDER / "options.json"), "weight_file": str(FOLDER
 WORDS = ["the", "film", "Never", "lands", ",", "naïve", "жизнь", "日本語", "🎬" * 15, "x" * 60, "<S>", "don't", "1999"]
 
 
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def random_sentences(num_sentences, seed=0, max_tokens=17):
     generator = random.Random(seed)
     return [[generator.choice(WORDS) for _ in range(generator.randrange(0, max_tokens))] for _ in range(num_sentences)]
