@@ -44,7 +44,7 @@ class AgNewsReader(SentenceReader):
     tokenizer : `Tokenizer`, optional (default = `LettersDigitsTokenizer()`)
         The corpus is raw text of one sentence or more. AllenNLP's `letters_digits` makes tokens of runs of letters, of
         runs of digits, and of each other character.
-    token_indexers, max_tokens, lowercase_elmo, encoding, dev_share, split_seed, max_instances
+    token_indexers, max_tokens, lowercase_elmo, encoding, dev_share, split_seed, train_share, max_instances
         See `LabelledTextReader`.
     label_names : `Dict[str, str]`, optional
         Raw label to class; by default those of the corpus: `{"1": "World", "2": "Sports", "3": "Business", "4":
@@ -73,6 +73,7 @@ class AgNewsReader(SentenceReader):
         encoding: Optional[str] = None,
         dev_share: float = 0.1,
         split_seed: int = 0,
+        train_share: float = 1.0,
         max_instances: Optional[int] = None,
     ) -> None:
         super().__init__(
@@ -84,6 +85,7 @@ class AgNewsReader(SentenceReader):
             encoding=encoding,
             dev_share=dev_share,
             split_seed=split_seed,
+            train_share=train_share,
             max_instances=max_instances,
         )
         self._text_columns = TEXT_COLUMNS if text_columns is None else tuple(text_columns)

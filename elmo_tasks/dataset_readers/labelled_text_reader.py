@@ -16,7 +16,7 @@ from elmo_tasks.dataset_readers.data_path import DataFile, locate, parse_paths
 from elmo_tasks.dataset_readers.labels import LabelNames, RawLabel
 from elmo_tasks.dataset_readers.row_formats import Fields, RowFormat
 from elmo_tasks.dataset_readers.rows import Row, RowParser, all_or_no_labels
-from elmo_tasks.dataset_readers.splits import dev_share_parts
+from elmo_tasks.dataset_readers.splits import dev_share_parts, nested_share
 from elmo_tasks.dataset_readers.text_lines import check_encoding, read_lines
 
 PLACEHOLDER_TOKEN = "<blank>"
@@ -60,6 +60,9 @@ class LabelledTextReader(DatasetReader):
         The share of the rows that `#dev` holds, taken from each class alike.
     split_seed : `int`, optional (default = `0`)
         Another seed gives other parts. See `splits` for what membership depends on.
+    train_share : `float`, optional (default = `1.0`)
+        The share of the rows of `#train` that are read, taken from each class alike; a smaller share is a part of a
+        larger one. Other parts, and paths without part, are read whole.
     max_instances : `int`, optional (default = `None`)
         Stops after this many instances.
 
@@ -92,6 +95,7 @@ class LabelledTextReader(DatasetReader):
         encoding: Optional[str] = None,
         dev_share: float = 0.1,
         split_seed: int = 0,
+        train_share: float = 1.0,
         max_instances: Optional[int] = None,
     ) -> None:
         super().__init__(max_instances, manual_distributed_sharding=True, manual_multiprocess_sharding=True)
@@ -99,6 +103,8 @@ class LabelledTextReader(DatasetReader):
             raise ConfigurationError(f"`max_tokens` must be at least 1, but is {max_tokens}")
         if not 0 < dev_share < 1:
             raise ConfigurationError(f"`dev_share` must be between 0 and 1, but is {dev_share}")
+        if not 0 < train_share <= 1:
+            raise ConfigurationError(f"`train_share` must be above 0 and at most 1, but is {train_share}")
         self._tokenizer = tokenizer
         self._token_indexers = token_indexers or {"elmo": ELMoTokenCharactersIndexer()}
         self._label_names = LabelNames(label_names)
@@ -107,6 +113,7 @@ class LabelledTextReader(DatasetReader):
         self._encoding = check_encoding(encoding)
         self._dev_share = dev_share
         self._split_seed = split_seed
+        self._train_share = train_share
         self._given_warnings: Set[str] = set()
 
     def apply_token_indexers(self, instance: Instance) -> None:
@@ -149,8 +156,11 @@ class LabelledTextReader(DatasetReader):
 
     def _parts(self, rows: List[Row]) -> List[str]:
         """The part of each row."""
-        texts, labels = ["\t".join(row.texts) for row in rows], [row.label for row in rows]
-        return dev_share_parts(texts, labels, self._dev_share, self._split_seed)
+        return dev_share_parts(*_texts_and_labels(rows), self._dev_share, self._split_seed)
+
+    def _train_salt(self) -> str:
+        """What the rows that `train_share` keeps depend on, besides the rows."""
+        return f"{self._split_seed} train"
 
     # What all of them do.
 
@@ -167,9 +177,21 @@ class LabelledTextReader(DatasetReader):
             rows = [row for row, its_part in zip(rows, self._parts(rows)) if its_part == part]
             if not rows:
                 raise ConfigurationError(f"the part `{part}` of {', '.join(paths)} holds no rows")
+            if part == "train" and self._train_share < 1:
+                rows = self._share_of(rows, paths)
         self._warn_about_long_texts(rows)
         for row in self.shard_iterable(rows):
             yield self.text_to_instance(*row.texts, label=row.label, id=row.id, line=row.line, file=row.file)
+
+    def _share_of(self, rows: List[Row], paths: List[str]) -> List[Row]:
+        kept = [rows[index] for index in nested_share(*_texts_and_labels(rows), self._train_share, self._train_salt())]
+        lost = {row.label for row in rows} - {row.label for row in kept}
+        if lost:
+            raise ConfigurationError(
+                f"`train_share` must leave rows of every class, but {self._train_share:g} of the {len(rows)} rows of "
+                f"the part `train` of {', '.join(paths)} leaves none of {', '.join(sorted(map(str, lost)))}"
+            )
+        return kept
 
     def _rows(self, files: List[DataFile], every_row: bool) -> List[Row]:
         parser = RowParser(self.text_fields, self._label_names, self._row_id, every_row, self._warn)
@@ -213,3 +235,7 @@ class LabelledTextReader(DatasetReader):
         """Whether this is the first of the processes and workers that read the same file."""
         worker = self.get_worker_info()
         return (worker is None or worker.id == 0) and (not is_distributed() or dist.get_rank() == 0)
+
+
+def _texts_and_labels(rows: List[Row]) -> Tuple[List[str], List[Optional[str]]]:
+    return ["\t".join(row.texts) for row in rows], [row.label for row in rows]

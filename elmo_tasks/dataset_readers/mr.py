@@ -49,7 +49,7 @@ class MrReader(SentenceReader):
 
     tokenizer : `Tokenizer`, optional (default = `AsciiWhitespaceTokenizer()`)
         The corpus is tokenized already.
-    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed, max_instances
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, dev_share, split_seed, train_share, max_instances
         See `LabelledTextReader`.
     fold : `int`, optional (default = `None`)
         The fold that is tested, from 0.
@@ -79,6 +79,7 @@ class MrReader(SentenceReader):
         encoding: Optional[str] = None,
         dev_share: float = 0.1,
         split_seed: int = 0,
+        train_share: float = 1.0,
         fold: Optional[int] = None,
         num_folds: int = 10,
         sentence_column: str = "sentence",
@@ -94,6 +95,7 @@ class MrReader(SentenceReader):
             encoding=encoding,
             dev_share=dev_share,
             split_seed=split_seed,
+            train_share=train_share,
             max_instances=max_instances,
         )
         if num_folds < 2:
@@ -148,3 +150,7 @@ class MrReader(SentenceReader):
             return super()._parts(rows)
         texts, labels = [row.texts[0] for row in rows], [row.label for row in rows]
         return fold_parts(texts, labels, self._fold, self._num_folds, self._dev_share, self._split_seed)
+
+    def _train_salt(self) -> str:
+        # The training parts of two folds have most rows in common; their shares shall not.
+        return super()._train_salt() + ("" if self._fold is None else f" {self._fold}")

@@ -39,7 +39,7 @@ class MrpcReader(LabelledTextReader):
 
     tokenizer : `Tokenizer`, optional (default = `TreebankTokenizer()`)
         The corpus is raw text.
-    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, max_instances
+    token_indexers, label_names, max_tokens, lowercase_elmo, encoding, train_share, max_instances
         See `LabelledTextReader`.
     dev_share : `float`, optional (default = `0.1`)
         The share of the rows that `#dev` holds, taken from each class alike.
@@ -75,6 +75,7 @@ class MrpcReader(LabelledTextReader):
         encoding: Optional[str] = None,
         dev_share: Optional[float] = None,
         split_seed: Optional[int] = None,
+        train_share: float = 1.0,
         dev_ids_file: Optional[str] = None,
         sentence1_column: str = "sentence1",
         sentence2_column: str = "sentence2",
@@ -90,6 +91,7 @@ class MrpcReader(LabelledTextReader):
             encoding=encoding,
             dev_share=0.1 if dev_share is None else dev_share,
             split_seed=split_seed or 0,
+            train_share=train_share,
             max_instances=max_instances,
         )
         if dev_ids_file is not None and (dev_share is not None or split_seed is not None):

@@ -74,6 +74,34 @@ def fold_parts(
     return parts
 
 
+def nested_share(texts: Sequence[str], labels: Sequence[Optional[str]], share: float, salt: str) -> List[int]:
+    """
+    Keeps a stratified share of the rows, such that a smaller share is a part of a larger one.
+
+    # Parameters
+
+    texts, labels
+        As for `dev_share_parts`.
+    share : `float`
+        Of all rows, rounded; of each class too, within a row or so.
+    salt : `str`
+        Another text gives another choice.
+
+    # Returns
+
+    `List[int]`
+        The indices of the rows that are kept, in order.
+    """
+    # One order of all rows, over which each class is spread evenly: every beginning of it is stratified.
+    places = [
+        ((rank + 0.5) / len(members), index)
+        for members in _classes_in_hash_order(texts, labels, salt)
+        for rank, index in enumerate(members)
+    ]
+    places.sort(key=lambda place: place[0])
+    return sorted(index for _, index in places[: round(share * len(texts))])
+
+
 def _assign_folds(texts: Sequence[str], labels: Sequence[Optional[str]], num_folds: int, salt: str) -> List[int]:
     folds = [0] * len(texts)
     num_placed = 0

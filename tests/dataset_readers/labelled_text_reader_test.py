@@ -266,3 +266,61 @@ def test_json_with_a_lone_surrogate_is_read(write):
     )
     assert len(list(MrReader().read(path))) == 10
     assert len(list(MrReader().read(path + "#train"))) == 9
+
+
+@pytest.fixture
+def hundred_rows(write):
+    """60 of one class, 40 of the other; `#train` holds 90 of them, 54 and 36."""
+    return write("a.txt", *(f"row {number}_!_{int(number < 60)}" for number in range(100)))
+
+
+def test_a_share_of_the_training_part_is_stratified_and_leaves_other_parts_alone(hundred_rows):
+    whole, reader = MrReader(), MrReader(train_share=0.1)
+    kept = list(reader.read(f"{hundred_rows}#train"))
+    # A tenth of 90 rows, of 54 and of 36: 5.4 and 3.6.
+    assert Counter(instance["label"].label for instance in kept) == {"1": 5, "0": 4}
+    assert set(ids(kept)) < set(ids(whole.read(f"{hundred_rows}#train")))
+    assert ids(reader.read(f"{hundred_rows}#dev")) == ids(whole.read(f"{hundred_rows}#dev"))
+    assert len(list(reader.read(hundred_rows))) == 100
+
+
+def test_shares_of_the_training_part_are_nested_and_belong_to_the_seed(hundred_rows):
+    def rows(share, **options):
+        return set(ids(MrReader(train_share=share, **options).read(f"{hundred_rows}#train")))
+
+    assert rows(0.03) < rows(0.1) < rows(0.3) < rows(1.0)
+    # In the whole training part of another seed are other rows, too: those of both are compared.
+    shared = rows(1.0) & rows(1.0, split_seed=1)
+    assert rows(0.3) & shared != rows(0.3, split_seed=1) & shared
+
+
+def test_each_fold_draws_its_own_share_and_is_tested_whole(hundred_rows):
+    def rows(fold, part, share):
+        return set(ids(MrReader(train_share=share, fold=fold).read(f"{hundred_rows}#{part}")))
+
+    for fold in (0, 1):
+        # 10 rows are tested, 9 of the other 90 are `#dev`, 81 are left: 16.2.
+        assert len(rows(fold, "train", 0.2)) == 16
+        assert rows(fold, "test", 0.2) == rows(fold, "test", 1.0)
+        assert rows(fold, "dev", 0.2) == rows(fold, "dev", 1.0)
+    in_both = rows(0, "train", 1.0) & rows(1, "train", 1.0)
+    assert rows(0, "train", 0.2) & in_both != rows(1, "train", 0.2) & in_both
+
+
+def test_pairs_have_shares_too(write):
+    lines = [f"{number % 2}\tone {number}\tother {number}" for number in range(50)]
+    path = write("pairs.tsv", "label\tsentence1\tsentence2", *lines)
+    # 45 rows are no dev part; a fifth of them is 9.
+    assert len(list(MrpcReader(train_share=0.2).read(f"{path}#train"))) == 9
+
+
+@pytest.mark.parametrize("share", [0, -0.1, 1.5])
+def test_a_share_that_is_none_is_refused(share):
+    with pytest.raises(ConfigurationError, match=f"`train_share` must be above 0 and at most 1, but is {share}"):
+        MrReader(train_share=share)
+
+
+def test_a_share_that_leaves_no_row_of_a_class_is_refused(hundred_rows):
+    message = r"`train_share` must leave rows of every class, but 0\.01 of the 90 rows of the part `train` of .*a\.txt"
+    with pytest.raises(ConfigurationError, match=f"{message} leaves none of 0"):
+        list(MrReader(train_share=0.01).read(f"{hundred_rows}#train"))

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from elmo_tasks.dataset_readers import splits
-from elmo_tasks.dataset_readers.splits import dev_share_parts, fold_parts
+from elmo_tasks.dataset_readers.splits import dev_share_parts, fold_parts, nested_share
 
 LABELS = ["1"] * 37 + ["0"] * 28
 TEXTS = [f"sentence number {index}" for index in range(len(LABELS))]
@@ -86,3 +86,28 @@ def test_parts_are_the_same_in_every_process_and_version_of_python():
     # Computed on Python 3.8 to 3.13. If it changes, results are no longer comparable with earlier ones.
     printed = subprocess.check_output([sys.executable, "-I", "-c", PRINT_MEMBERS], text=True)
     assert printed == "b5e7b1bc24eba46ddbfc3ece64a356da"
+
+
+def test_a_share_is_stratified_and_exact():
+    # 10 % of 65 rows, of 37 and 28: six rows. Places (rank + 0.5) / size of the one class are 0.0135, 0.0405, 0.0676,
+    # 0.0946, …, of the other 0.0179, 0.0536, 0.0893, …: in order one, other, one, other, one, other.
+    kept = nested_share(TEXTS, LABELS, 0.1, "0 train")
+    assert Counter(LABELS[index] for index in kept) == {"1": 3, "0": 3}
+    # 40 %: 26 rows, 37 and 28 times 0.4 are 14.8 and 11.2.
+    kept = nested_share(TEXTS, LABELS, 0.4, "0 train")
+    assert Counter(LABELS[index] for index in kept) == {"1": 15, "0": 11}
+    assert kept == sorted(set(kept))
+
+
+def test_a_smaller_share_is_a_part_of_a_larger_one():
+    labels = [str(index % 7 % 3) for index in range(200)]
+    texts = [f"row {index}" for index in range(200)]
+    shares = [set(nested_share(texts, labels, percent / 100, "salt")) for percent in range(1, 101)]
+    assert [len(share) for share in shares] == [2 * percent for percent in range(1, 101)]
+    assert all(smaller < larger for smaller, larger in zip(shares, shares[1:]))
+
+
+def test_a_share_does_not_depend_on_the_order_of_the_rows_but_on_the_salt():
+    kept = {TEXTS[index] for index in nested_share(TEXTS, LABELS, 0.3, "a")}
+    assert {TEXTS[::-1][index] for index in nested_share(TEXTS[::-1], LABELS[::-1], 0.3, "a")} == kept
+    assert {TEXTS[index] for index in nested_share(TEXTS, LABELS, 0.3, "b")} != kept
