@@ -1,18 +1,23 @@
-"""Where an embedder's biLM comes from: files, a published name, or the weights file it was saved in."""
+"""Where an embedder's biLM comes from: files, a published name, random numbers, or the weights file it was saved in."""
 
 import os
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union, cast
 
+import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 from allennlp.models.archival import _WEIGHTS_NAME
 from allennlp.models.model import _DEFAULT_WEIGHTS
 
-from elmo_tasks.bilm import BiLm, BiLmOptions, load_weights, resolve
+from elmo_tasks.bilm import BiLm, BiLmOptions, WordOptions, load_weights, resolve
 from elmo_tasks.modules.bilm_record import RecordedBiLm, find_recorded_bilm
+from elmo_tasks.modules.language_model_source import bilm_of_language_model, is_language_model
 
 # What AllenNLP's own embedder takes where the config names nothing.
 DEFAULT_NAME = "original"
+
+Options = Union[BiLmOptions, WordOptions]
+Weights = Union[str, Dict[str, torch.Tensor]]
 
 
 class BiLmSource(NamedTuple):
@@ -22,7 +27,7 @@ class BiLmSource(NamedTuple):
     # Parameters
 
     pretrained : `Optional[str]`, optional (default = `None`)
-        A published or bundled name, or a folder.
+        A published or bundled name, a folder, or the archive or run of a language model.
     options_file : `Optional[str]`, optional (default = `None`)
     weight_file : `Optional[str]`, optional (default = `None`)
         Paths or URLs, both or none.
@@ -30,6 +35,8 @@ class BiLmSource(NamedTuple):
         What an options file holds, in the config itself.
     pretrained_file : `Optional[str]`, optional (default = `None`)
         Path or URL of the weights that belong to `options`. AllenNLP drops this key when it loads an archive.
+    untrained_seed : `Optional[int]`, optional (default = `None`)
+        Of random weights, in place of those that the other arguments name.
     """
 
     pretrained: Optional[str] = None
@@ -37,6 +44,7 @@ class BiLmSource(NamedTuple):
     weight_file: Optional[str] = None
     options: Optional[Dict[str, Any]] = None
     pretrained_file: Optional[str] = None
+    untrained_seed: Optional[int] = None
 
     def names(self) -> Dict[str, Any]:
         """What identifies the biLM in the config of an archive, too."""
@@ -64,27 +72,35 @@ class BiLmSource(NamedTuple):
         if len(given) > 1:
             raise ConfigurationError(f"one of {given} must name the biLM, but all are given")
 
-    def find(self) -> Tuple[BiLmOptions, str]:
+    def find(self) -> Tuple[Options, Optional[Weights]]:
         """
         # Returns
 
-        `Tuple[BiLmOptions, str]`
-            The options, and the local path of the weights.
+        `Tuple[Options, Optional[Weights]]`
+            The options, and the weights: the local path of a file, those of a language model by their names, or `None`
+            where they are random.
 
         # Raises
 
         ValueError, OSError
             Where a file is not there or cannot be had.
         """
+        if self.pretrained is not None and is_language_model(self.pretrained):
+            bilm = bilm_of_language_model(self.pretrained)
+            return bilm.options, None if self.untrained_seed is not None else bilm.state_dict()
+        weight_file: Optional[str]
         if self.options is not None:
-            if self.pretrained_file is None:
-                raise ValueError("`pretrained_file` must name the weights that belong to `options`")
-            return BiLmOptions.from_dict(self.options), str(cached_path(self.pretrained_file))
-        if self.options_file is not None and self.weight_file is not None:
-            options_file, weight_file = self.options_file, self.weight_file
+            options, weight_file = BiLmOptions.from_dict(self.options), self.pretrained_file
+        elif self.options_file is not None:
+            options, weight_file = BiLmOptions.from_file(str(cached_path(self.options_file))), self.weight_file
         else:
             options_file, weight_file = resolve(self.pretrained or DEFAULT_NAME)
-        return BiLmOptions.from_file(str(cached_path(options_file))), str(cached_path(weight_file))
+            options = BiLmOptions.from_file(str(cached_path(options_file)))
+        if self.untrained_seed is not None:
+            return options, None
+        if weight_file is None:
+            raise ValueError("`pretrained_file` must name the weights that belong to `options`")
+        return options, str(cached_path(weight_file))
 
 
 def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[str]) -> BiLm:
@@ -102,7 +118,7 @@ def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[s
     # Returns
 
     `BiLm`
-        With its weights.
+        With its weights: those of the files, of the archive, or random ones.
 
     # Raises
 
@@ -114,15 +130,24 @@ def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[s
     if archived is not None and archived.weights:
         return _bilm_in(archived, precision)
     try:
-        options, weights_path = source.find()
+        options, weights = source.find()
     except (OSError, ValueError) as error:
         best = _find(serialization_dir, _DEFAULT_WEIGHTS, source)
         if best is None or not best.weights:
             raise ConfigurationError(f"the biLM cannot be had: {error}") from error
         return _bilm_in(best, precision)
+    if weights is None:
+        # Random numbers of their own: the same weights in every run, and so the same entries of a cache.
+        with torch.random.fork_rng(devices=[]):
+            # Not `torch.manual_seed`, which reaches the generators of GPUs too.
+            torch.default_generator.manual_seed(cast(int, source.untrained_seed))
+            return BiLm(options, precision)
     bilm = BiLm(options, precision)
     try:
-        load_weights(bilm, weights_path)
+        if isinstance(weights, str):
+            load_weights(bilm, weights)
+        else:
+            bilm.load_state_dict(weights)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
     return bilm
@@ -135,6 +160,7 @@ def _find(serialization_dir: Optional[str], file_name: str, source: BiLmSource) 
 
 
 def _bilm_in(recorded: RecordedBiLm, precision: str) -> BiLm:
-    bilm = BiLm(BiLmOptions.from_dict(recorded.record.options), precision)
+    options = recorded.record.options
+    bilm = BiLm((WordOptions if "words" in options else BiLmOptions).from_dict(options), precision)
     bilm.load_state_dict(recorded.weights)
     return bilm

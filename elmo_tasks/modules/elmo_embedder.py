@@ -8,6 +8,7 @@ from allennlp.common import Lazy
 from allennlp.common.checks import ConfigurationError
 from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 
+from elmo_tasks.bilm import WordOptions
 from elmo_tasks.bilm.network import PRECISIONS
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.common.version import VERSION
@@ -55,12 +56,15 @@ class ElmoEmbedder(ElmoTokenEmbedder):
     scalar_mix_parameters : `Optional[List[float]]`, optional (default = `None`)
         A fixed mix: one number per layer, before the softmax. `mix` can do more.
     pretrained : `Optional[str]`, optional (default = `None`)
-        Instead of the two files: the name of a published or bundled biLM, or a folder with `options.json` and
-        `weights.hdf5`.
+        Instead of the two files: the name of a published or bundled biLM, a folder with `options.json` and
+        `weights.hdf5`, or the archive or run of a `bilm_language_model`, over characters or words.
     options : `Optional[Dict[str, Any]]`, optional (default = `None`)
         Instead of `options_file`: its content.
     pretrained_file : `Optional[str]`, optional (default = `None`)
         The weights that belong to `options`.
+    untrained_seed : `Optional[int]`, optional (default = `None`)
+        Random weights, as before any training, in place of those of the biLM that the arguments above name: a control
+        of the same size, which has read nothing. The seed chooses them, whatever the seed of the run.
     mix : `Optional[Lazy[LayerMix]]`, optional (default = `None`)
         How layers are mixed; `None`: "scalar", trained from equal weights.
     cache : `Optional[ActivationCache]`, optional (default = `None`)
@@ -107,6 +111,7 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         pretrained: Optional[str] = None,
         options: Optional[Dict[str, Any]] = None,
         pretrained_file: Optional[str] = None,
+        untrained_seed: Optional[int] = None,
         mix: Optional[Lazy[LayerMix]] = None,
         cache: Optional[ActivationCache] = None,
         stateful: bool = False,
@@ -119,7 +124,7 @@ class ElmoEmbedder(ElmoTokenEmbedder):
     ) -> None:
         # Not the constructor of `ElmoTokenEmbedder`, which would build AllenNLP's biLM.
         TokenEmbedder.__init__(self)
-        source = BiLmSource(pretrained, options_file, weight_file, options, pretrained_file)
+        source = BiLmSource(pretrained, options_file, weight_file, options, pretrained_file, untrained_seed)
         _check(
             (precision not in PRECISIONS, f"`precision` must be one of {sorted(PRECISIONS)}, but is {precision!r}"),
             (max_tokens_per_forward < 1, f"`max_tokens_per_forward` must be above 0, but is {max_tokens_per_forward}"),
@@ -162,6 +167,12 @@ class ElmoEmbedder(ElmoTokenEmbedder):
             ),
         )
         self.bilm = build_bilm(source, precision, serialization_dir)
+        _check(
+            (
+                stateful and isinstance(self.bilm.options, WordOptions),
+                "`stateful` must be false for a biLM over words: AllenNLP's embedder, which it is to equal, has none",
+            )
+        )
         self.bilm.requires_grad_(requires_grad)
         self.cache = cache
         self._runner = BiLmRunner(self.bilm, cache, max_tokens_per_forward)

@@ -15,7 +15,9 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.models import load_archive
 
+from elmo_tasks.bilm import BiLm, BiLmOptions, weights_digest
 from elmo_tasks.modules import ElmoEmbedder
+from elmo_tasks.modules.activation_cache import ActivationCache
 
 BILM_FOLDER = Path(__file__).parents[2] / "fixtures" / "bilm"
 
@@ -35,6 +37,7 @@ def sources(folder):
         "fine-tuned": {**files, "requires_grad": True},
         "with states": {**files, "stateful": True},
         "with a cache": {**files, "cache": {}},
+        "untrained": {**files, "untrained_seed": 3},
     }
 
 
@@ -146,3 +149,61 @@ def test_files_that_do_not_fit_are_refused(bilm_folder):
     (bilm_folder / "options.json").write_text(json.dumps(options))
     with pytest.raises(ConfigurationError, match="do options and weights belong together"):
         ElmoEmbedder(pretrained=str(bilm_folder))
+
+
+def weights(embedder):
+    return {name: value.clone() for name, value in embedder.bilm.state_dict().items()}
+
+
+def test_an_untrained_bilm_has_the_size_of_the_named_one_and_weights_of_its_seed(bilm_folder):
+    pretrained = ElmoEmbedder(pretrained=str(bilm_folder))
+    torch.manual_seed(5)
+    untrained = ElmoEmbedder(pretrained=str(bilm_folder), untrained_seed=3)
+    drawn_next = torch.rand(3)
+    torch.manual_seed(6)
+    again = ElmoEmbedder(pretrained=str(bilm_folder), untrained_seed=3)
+    other = ElmoEmbedder(pretrained=str(bilm_folder), untrained_seed=4)
+
+    assert untrained.bilm.options == pretrained.bilm.options
+    for name, value in weights(untrained).items():
+        assert torch.equal(value, weights(again)[name])
+    assert weights_digest(untrained.bilm) == weights_digest(again.bilm)
+    assert len({weights_digest(embedder.bilm) for embedder in (pretrained, untrained, other)}) == 3
+    assert not any(parameter.requires_grad for parameter in untrained.bilm.parameters())
+    torch.manual_seed(5)
+    assert torch.equal(torch.rand(3), drawn_next)
+
+
+def test_untrained_weights_are_those_that_pretraining_starts_from(bilm_folder):
+    torch.manual_seed(3)
+    fresh = BiLm(BiLmOptions.from_file(str(bilm_folder / "options.json")))
+    assert weights_digest(ElmoEmbedder(pretrained=str(bilm_folder), untrained_seed=3).bilm) == weights_digest(fresh)
+
+
+def test_options_are_enough_for_an_untrained_bilm(bilm_folder):
+    options = json.loads((bilm_folder / "options.json").read_text())
+    alone = ElmoEmbedder(options=options, untrained_seed=3)
+    assert weights_digest(alone.bilm) == weights_digest(
+        ElmoEmbedder(pretrained=str(bilm_folder), untrained_seed=3).bilm
+    )
+
+
+def test_a_cache_tells_an_untrained_bilm_from_the_pretrained_one(bilm_folder, tmp_path, to_ids):
+    ids = to_ids([["a", "quiet", "film"]])
+
+    def layers(with_cache=True, **options):
+        cache = ActivationCache(directory=str(tmp_path / "cache")) if with_cache else None
+        embedder = ElmoEmbedder(pretrained=str(bilm_folder), cache=cache, dropout=0.0, **options)
+        embedder(ids)  # in training: fills the cache
+        return embedder.layers(ids)
+
+    pretrained, untrained = layers(), layers(untrained_seed=3)
+    torch.testing.assert_close(untrained, layers(with_cache=False, untrained_seed=3))
+    torch.testing.assert_close(pretrained, layers(with_cache=False))
+    assert not torch.allclose(pretrained, untrained, atol=1e-2)
+
+
+def test_archive_without_weights_draws_the_untrained_ones_again(train, bilm_folder, predictions):
+    run = train({"pretrained": str(bilm_folder), "untrained_seed": 3, "save_bilm_weights": False})
+    whole = train({"pretrained": str(bilm_folder), "untrained_seed": 3})
+    assert predictions(run / "model.tar.gz") == predictions(whole / "model.tar.gz")
