@@ -6,6 +6,7 @@ from elmo_tasks.bilm.network import BiLm, BiLmOutput
 from elmo_tasks.bilm.options import BiLmOptions
 from elmo_tasks.bilm.pretrained import BiLmFiles, resolve
 from elmo_tasks.bilm.weights import load_weights, save_weights, weights_digest
+from elmo_tasks.bilm.word_table import WordOptions
 
 __all__ = [
     "BiLm",
@@ -13,6 +14,7 @@ __all__ = [
     "BiLmOptions",
     "BiLmOutput",
     "LstmState",
+    "WordOptions",
     "encode_sentences",
     "load_weights",
     "resolve",

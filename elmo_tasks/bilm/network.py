@@ -5,7 +5,7 @@ Read this file first: a token's characters give its vector (`CharacterEncoder`),
 reads the layer below, forwards and backwards. All else here brings sentences into the order in which the layers read.
 """
 
-from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, cast
+from typing import Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, cast
 
 import torch
 from torch import nn
@@ -15,6 +15,7 @@ from elmo_tasks.bilm.character_ids import add_boundaries, distinct_words
 from elmo_tasks.bilm.lstm import ClippedLstm, LstmState
 from elmo_tasks.bilm.options import NUM_CHARACTERS, BiLmOptions
 from elmo_tasks.bilm.products import wants_gradient, without_autocast
+from elmo_tasks.bilm.word_table import WordOptions, WordTable
 
 # The type of the factors of products; `None`: that of the parameters.
 PRECISIONS = {"float32": None, "bfloat16": torch.bfloat16}
@@ -63,7 +64,8 @@ class BiLm(nn.Module):
 
     # Parameters
 
-    options : `BiLmOptions`
+    options : `Union[BiLmOptions, WordOptions]`
+        Those of an ELMo, or of a biLM that looks its token vectors up.
     precision : `str`, optional (default = `"float32"`)
         "bfloat16" rounds the factors of all large products; sums, memory cells and all that is returned stay float32.
         About twice as fast on a processor with bfloat16 instructions. Only where no gradient is wanted.
@@ -78,13 +80,15 @@ class BiLm(nn.Module):
     <https://arxiv.org/abs/1802.05365>. Weights of the published models: `elmo_tasks.bilm.weights`.
     """
 
-    def __init__(self, options: BiLmOptions, precision: str = "float32") -> None:
+    def __init__(self, options: Union[BiLmOptions, WordOptions], precision: str = "float32") -> None:
         super().__init__()
         if precision not in PRECISIONS:
             raise ValueError(f"`precision` must be one of {sorted(PRECISIONS)}, but is {precision!r}")
         self.options = options
         self.precision = precision
-        self.character_encoder = CharacterEncoder(options)
+        self.character_encoder: Union[CharacterEncoder, WordTable] = (
+            WordTable(options) if isinstance(options, WordOptions) else CharacterEncoder(options)
+        )
         layers = [
             ClippedLstm(
                 options.projection_dim,

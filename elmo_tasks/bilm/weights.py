@@ -15,7 +15,9 @@ import h5py
 import numpy
 import torch
 
+from elmo_tasks.bilm.character_encoder import CharacterEncoder
 from elmo_tasks.bilm.network import BiLm
+from elmo_tasks.bilm.word_table import WordTable
 
 DTYPES = ("float32", "float16")
 
@@ -34,7 +36,19 @@ def weights_by_key(bilm: BiLm) -> Dict[str, List[torch.Tensor]]:
     `Dict[str, List[torch.Tensor]]`
         To write into a view is to write into the parameter; it wants `torch.no_grad`.
     """
-    encoder = bilm.character_encoder
+    table = _encoder_weights_by_key(bilm.character_encoder)
+    for direction in (0, 1):
+        for index, layer in enumerate(bilm.layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
+            table[f"{cell}/W_0"] = [layer.input_kernel[direction].t(), layer.recurrent_kernel[direction].t()]
+            table[f"{cell}/B"] = [layer.bias[direction]]
+            table[f"{cell}/W_P_0"] = [layer.projection[direction].t()]
+    return table
+
+
+def _encoder_weights_by_key(encoder: Union[CharacterEncoder, WordTable]) -> Dict[str, List[torch.Tensor]]:
+    if isinstance(encoder, WordTable):
+        return {"embedding": [encoder.vectors]}
     # 261 rows: the row of zeros for padding, which AllenNLP adds when it loads, is no parameter of ours.
     table: Dict[str, List[torch.Tensor]] = {"char_embed": [encoder.characters]}
     for index, convolution in enumerate(encoder.convolutions):
@@ -46,12 +60,6 @@ def weights_by_key(bilm: BiLm) -> Dict[str, List[torch.Tensor]]:
             table[f"CNN_high_{index}/b_{name}"] = [linear.bias]
     table["CNN_proj/W_proj"] = [encoder.projection.weight.t()]
     table["CNN_proj/b_proj"] = [encoder.projection.bias]
-    for direction in (0, 1):
-        for index, layer in enumerate(bilm.layers):
-            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{index}/LSTMCell"
-            table[f"{cell}/W_0"] = [layer.input_kernel[direction].t(), layer.recurrent_kernel[direction].t()]
-            table[f"{cell}/B"] = [layer.bias[direction]]
-            table[f"{cell}/W_P_0"] = [layer.projection[direction].t()]
     return table
 
 

@@ -183,6 +183,12 @@ class BiLmLanguageModel(Model):
             new_states.append(state.detach())
         return outputs, new_states
 
+    @property
+    def words(self) -> List[str]:
+        """All words of the vocabulary, by their ids."""
+        words = self.vocab.get_index_to_token_vocabulary(NAMESPACE)
+        return [words[index] for index in range(len(words))]
+
     def layer_activations(self, sentences: Sequence[Sequence[str]]) -> List[torch.Tensor]:
         """
         What ELMo would mix, for networks over words too.

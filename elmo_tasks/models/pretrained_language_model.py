@@ -1,7 +1,6 @@
 """Going on with a language model, or with a biLM alone, on other text."""
 
 import logging
-import os
 from typing import Any, Dict
 
 from allennlp.common.checks import ConfigurationError
@@ -12,6 +11,7 @@ from allennlp.models.archival import load_archive
 from elmo_tasks.bilm import BiLmOptions, load_weights, resolve
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 from elmo_tasks.modules.bilm_network import CharacterNetwork
+from elmo_tasks.modules.language_model_source import is_language_model
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ def start_from(model: Model, pretrained_file: str) -> None:
     ConfigurationError
         Where the sizes differ, or there is no such model.
     """
-    if _is_archive(pretrained_file):
+    if is_language_model(pretrained_file):
         earlier = load_archive(pretrained_file).model
         _load(model.network, earlier.network, pretrained_file)
         num_words, num_earlier_words = len(_words(model)), len(_words(earlier))
@@ -61,10 +61,6 @@ def start_from(model: Model, pretrained_file: str) -> None:
     except ValueError as error:
         raise ConfigurationError(f"a language model cannot go on from {pretrained_file}: {error}") from error
     logger.warning("The network goes on from %s; the softmax starts anew, since a biLM has none", pretrained_file)
-
-
-def _is_archive(path: str) -> bool:
-    return path.endswith(".tar.gz") or os.path.isfile(os.path.join(path, "config.json"))
 
 
 def _words(model: Model) -> Dict[str, int]:

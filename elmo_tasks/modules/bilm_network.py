@@ -9,6 +9,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_tasks.bilm.lstm import ClippedLstm
 from elmo_tasks.bilm.network import BiLm
 from elmo_tasks.bilm.options import BiLmOptions
+from elmo_tasks.bilm.word_table import WordOptions
 
 
 class BiLmNetwork(Registrable, torch.nn.Module):
@@ -39,6 +40,22 @@ class BiLmNetwork(Registrable, torch.nn.Module):
 
         `torch.Tensor`
             float `(num_words, projection_dim)`, context-free.
+        """
+        raise NotImplementedError
+
+    def to_bilm(self, words: Sequence[str], number_word: Optional[str]) -> BiLm:
+        """
+        # Parameters
+
+        words : `Sequence[str]`
+            Of the vocabulary, by their ids.
+        number_word : `Optional[str]`
+            What stands for each number in the text that it was trained on.
+
+        # Returns
+
+        `BiLm`
+            The same layers, which take character ids.
         """
         raise NotImplementedError
 
@@ -85,6 +102,9 @@ class CharacterNetwork(BiLmNetwork):
     def token_vectors(self, character_ids: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
         vectors: torch.Tensor = self.bilm.character_encoder(character_ids)
         return vectors
+
+    def to_bilm(self, words: Sequence[str], number_word: Optional[str]) -> BiLm:
+        return self.bilm
 
 
 @BiLmNetwork.register("words")
@@ -135,3 +155,20 @@ class WordNetwork(BiLmNetwork):
 
     def token_vectors(self, character_ids: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
         return self.table(word_ids)
+
+    def to_bilm(self, words: Sequence[str], number_word: Optional[str]) -> BiLm:
+        layer = self.lstm_layers[0]
+        _, projection_dim, cell_dim = layer.projection.shape
+        options = WordOptions(
+            tuple(words),
+            number_word,
+            num_layers=len(self.layers),
+            cell_dim=cell_dim,
+            projection_dim=projection_dim,
+            cell_clip=layer.cell_clip,
+            projection_clip=layer.projection_clip,
+        )
+        bilm = BiLm(options)
+        of_layers = {f"layers.{name}": value for name, value in self.layers.state_dict().items()}
+        bilm.load_state_dict({"character_encoder.vectors": self.table.weight, **of_layers})
+        return bilm

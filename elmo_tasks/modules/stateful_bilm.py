@@ -2,12 +2,12 @@
 
 import os
 import tempfile
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple, cast
 
 import torch
 from allennlp.modules.elmo import _ElmoBiLm
 
-from elmo_tasks.bilm import BiLm, encode_sentences, save_weights
+from elmo_tasks.bilm import BiLm, BiLmOptions, encode_sentences, save_weights
 
 States = Tuple[torch.Tensor, ...]
 
@@ -19,7 +19,7 @@ class StatefulBiLm:
     # Parameters
 
     bilm : `BiLm`
-        Whose weights to take.
+        Whose weights to take; over characters.
     warm_up_sentences : `Sequence[Sequence[str]]`
         Tokenised sentences that are read, one after another, before anything else; a row that no batch has used yet
         starts in the state after them. None: it starts from zeros, as AllenNLP's embedder does.
@@ -28,7 +28,7 @@ class StatefulBiLm:
     def __init__(self, bilm: BiLm, warm_up_sentences: Sequence[Sequence[str]]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             options_file, weight_file = os.path.join(folder, "options.json"), os.path.join(folder, "weights.hdf5")
-            bilm.options.to_file(options_file)
+            cast(BiLmOptions, bilm.options).to_file(options_file)
             save_weights(bilm, weight_file)
             self._stock = _ElmoBiLm(options_file, weight_file)
         self.device = next(bilm.parameters()).device

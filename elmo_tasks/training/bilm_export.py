@@ -2,14 +2,14 @@
 
 import logging
 import os
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, Optional, Union, cast
 
 from allennlp.common.checks import ConfigurationError
 from allennlp.models import Model
 from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 
-from elmo_tasks.bilm import save_weights
+from elmo_tasks.bilm import BiLmOptions, save_weights
 from elmo_tasks.bilm.pretrained import OPTIONS_FILE_NAME, WEIGHT_FILE_NAME
 from elmo_tasks.models.bilm_language_model import BiLmLanguageModel
 from elmo_tasks.modules.bilm_network import CharacterNetwork
@@ -48,7 +48,7 @@ def export_bilm(model: Model, folder: Union[str, os.PathLike], dtype: str = "flo
         save_weights(bilm, os.path.join(folder, WEIGHT_FILE_NAME), dtype)
     except ValueError as error:
         raise ConfigurationError(f"the biLM cannot be exported: {error}") from error
-    bilm.options.to_file(os.path.join(folder, OPTIONS_FILE_NAME))
+    cast(BiLmOptions, bilm.options).to_file(os.path.join(folder, OPTIONS_FILE_NAME))
     logger.info("Exported the biLM to %s; a config uses it by this path as `pretrained`", os.fspath(folder))
 
 

@@ -1,7 +1,7 @@
 """A head start for the token vectors of a biLM that is pretrained on little text or in little time."""
 
 import logging
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Tuple, cast
 
 import numpy
 import torch
@@ -103,7 +103,7 @@ class TokenVectorStartCallback(TrainerCallback):
                 "only a language model over characters has token vectors to start, but this is a "
                 f"{type(trainer.model).__name__} over {type(network).__name__}"
             )
-        encoder = network.bilm.character_encoder
+        encoder = cast(CharacterEncoder, network.bilm.character_encoder)
         if is_primary:
             self._fit(encoder, *self._counted_vectors(network.projection_dim))
         if is_distributed():
