@@ -18,7 +18,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.commands.study import Study
-from elmo_tasks.commands.study_config import fold_study_config, own_parts_study_config
+from elmo_tasks.commands.study_config import study_config
 from elmo_tasks.commands.study_results import (
     Results,
     check_comparable,
@@ -58,32 +58,44 @@ class CrossValidateCommand(Subcommand):
             required=True,
             help="folder of the study: cross_validation.json, and a folder for each run, fold_0/seed_0 and so on",
         )
-        subparser.add_argument(
-            "--folds",
-            metavar="K",
-            type=int,
-            default=0,
-            help="the number of folds; the reader must have the options `fold` and `num_folds`. 0, the default: "
-            "the config's own parts",
-        )
-        subparser.add_argument("--seeds", metavar="N", type=int, default=1, help="train with the seeds 0 to N-1")
-        subparser.add_argument(
-            "--data",
-            metavar="PATH",
-            help="with --folds: one path to the whole data set, such as the folder of rt-polarity.pos and .neg. By "
-            "default the path of the config's data, or the folder of its files",
-        )
-        subparser.add_argument(
-            "-o", "--overrides", default="", help="json(net) of changes to the config, as for `allennlp train`"
-        )
-        subparser.add_argument(
-            "--workers", metavar="N", type=int, default=1, help="train so many runs at once, each in a process"
-        )
+        add_study_options(subparser, num_seeds=1)
         subparser.add_argument(
             "--compare", metavar="OTHER_DIR", help="a finished study on the same folds, to give the difference to"
         )
         subparser.set_defaults(func=_cross_validate_from_args)
         return subparser
+
+
+def add_study_options(subparser: argparse.ArgumentParser, num_seeds: int) -> None:
+    """
+    # Parameters
+
+    subparser : `argparse.ArgumentParser`
+        Gets the options that say how a config is studied.
+    num_seeds : `int`
+        The default of `--seeds`.
+    """
+    subparser.add_argument(
+        "--folds",
+        metavar="K",
+        type=int,
+        default=0,
+        help="the number of folds; the reader must have the options `fold` and `num_folds`. 0, the default: "
+        "the config's own parts",
+    )
+    subparser.add_argument("--seeds", metavar="N", type=int, default=num_seeds, help="train with the seeds 0 to N-1")
+    subparser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="with --folds: one path to the whole data set, such as the folder of rt-polarity.pos and .neg. By "
+        "default the path of the config's data, or the folder of its files",
+    )
+    subparser.add_argument(
+        "-o", "--overrides", default="", help="json(net) of changes to the config, as for `allennlp train`"
+    )
+    subparser.add_argument(
+        "--workers", metavar="N", type=int, default=1, help="train so many runs at once, each in a process"
+    )
 
 
 def cross_validate(
@@ -134,16 +146,10 @@ def cross_validate(
     `ConfigurationError`
         Before anything is trained: an argument, the config, or what is in a folder does not serve.
     """
-    for option, value in (("--seeds", num_seeds), ("--workers", num_workers)):
-        if value < 1:
-            raise ConfigurationError(f"`{option}` must be at least 1, but is {value}")
-    if data is not None and not num_folds:
-        raise ConfigurationError(f"`--data` must come with `--folds`, but stands alone: {data}")
+    check_counts(num_seeds, num_workers)
     other = read_results(Path(other_directory)) if other_directory is not None else None
-
     config = Params.from_file(config_path, overrides).as_dict(quiet=True)
-    config = fold_study_config(config, num_folds, data) if num_folds else own_parts_study_config(config)
-    study = Study(Path(directory), config, num_folds, num_seeds)
+    study = Study(Path(directory), study_config(config, num_folds, data), num_folds, num_seeds)
     if other is not None:
         check_comparable(study, other)
     with study.opened():
@@ -155,6 +161,18 @@ def cross_validate(
     print_results(results)
     print(f"all figures: {path}")
     return results
+
+
+def check_counts(num_seeds: int, num_workers: int) -> None:
+    """
+    # Raises
+
+    `ConfigurationError`
+        There is nothing to train, or nobody to do it.
+    """
+    for option, value in (("--seeds", num_seeds), ("--workers", num_workers)):
+        if value < 1:
+            raise ConfigurationError(f"`{option}` must be at least 1, but is {value}")
 
 
 def _cross_validate_from_args(args: argparse.Namespace) -> None:

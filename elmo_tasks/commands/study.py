@@ -71,13 +71,18 @@ class Study:
         0: the parts are the config's own.
     num_seeds : `int`
         The seeds are the numbers from 0.
+    activations : `Path`, optional (default = `None`)
+        The folder of the activation caches that name none; `None`: `activations` in the folder of the study.
     """
 
-    def __init__(self, directory: Path, config: Config, num_folds: int, num_seeds: int) -> None:
+    def __init__(
+        self, directory: Path, config: Config, num_folds: int, num_seeds: int, activations: Optional[Path] = None
+    ) -> None:
         self.directory = directory
         self.config = config
         self.num_folds = num_folds
         self.seeds = list(range(num_seeds))
+        self.activations = activations or directory / ACTIVATIONS
 
     @property
     def folds(self) -> List[Optional[int]]:
@@ -96,7 +101,7 @@ class Study:
 
     def config_of(self, run: Run) -> Config:
         """The config of one run, as `allennlp train` would have it."""
-        return run_config(self.config, run.fold, run.seed, os.path.realpath(self.directory / ACTIVATIONS))
+        return run_config(self.config, run.fold, run.seed, os.path.realpath(self.activations))
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:

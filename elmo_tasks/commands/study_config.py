@@ -18,6 +18,34 @@ READERS = ("dataset_reader", "validation_dataset_reader")
 SEEDS = ("random_seed", "numpy_seed", "pytorch_seed")
 
 
+def study_config(config: Config, num_folds: int, data: Optional[str]) -> Config:
+    """
+    # Parameters
+
+    config : `Dict[str, Any]`
+        A config of `allennlp train`, evaluated.
+    num_folds : `int`
+        0: the parts are those of the config (`own_parts_study_config`); otherwise see `fold_study_config`.
+    data : `Optional[str]`
+        Only with folds.
+
+    # Returns
+
+    `Dict[str, Any]`
+        The config that all runs share.
+
+    # Raises
+
+    `ConfigurationError`
+        The config, or one of the others, does not serve.
+    """
+    if num_folds:
+        return fold_study_config(config, num_folds, data)
+    if data is not None:
+        raise ConfigurationError(f"`--data` must come with `--folds`, but stands alone: {data}")
+    return own_parts_study_config(config)
+
+
 def fold_study_config(config: Config, num_folds: int, data: Optional[str]) -> Config:
     """
     # Parameters
@@ -84,12 +112,12 @@ def own_parts_study_config(config: Config) -> Config:
     return _with_test_figures(config)
 
 
-def run_config(study_config: Config, fold: Optional[int], seed: int, cache_directory: str) -> Config:
+def run_config(shared: Config, fold: Optional[int], seed: int, cache_directory: str) -> Config:
     """
     # Parameters
 
-    study_config : `Dict[str, Any]`
-        What `fold_study_config` or `own_parts_study_config` gave.
+    shared : `Dict[str, Any]`
+        What `study_config` gave.
     fold : `Optional[int]`
         The fold to test on; `None`: the parts are the config's own.
     seed : `int`
@@ -102,7 +130,7 @@ def run_config(study_config: Config, fold: Optional[int], seed: int, cache_direc
     `Dict[str, Any]`
         A config of `allennlp train`.
     """
-    config = copy.deepcopy(study_config)
+    config = copy.deepcopy(shared)
     config.update(dict.fromkeys(SEEDS, seed))
     if fold is not None:
         for reader in _readers(config):

@@ -1,6 +1,6 @@
 """The results of a study as tables for the console."""
 
-from typing import Any, Dict, Optional
+from typing import Any, Dict, Optional, Sequence
 
 from rich.console import Console, Group
 from rich.table import Table
@@ -31,10 +31,10 @@ def _runs_table(results: Results) -> Table:
     table = _table(f"{name} of each run", "", *(f"seed {seed}" for seed in results["seeds"]), "mean")
     for row, values in enumerate(metric["values"]):
         mean = sum(values) / len(values)
-        table.add_row(f"fold {row}" if results["num_folds"] else "", *map(_figure, [*values, mean]))
+        table.add_row(f"fold {row}" if results["num_folds"] else "", *map(figure, [*values, mean]))
     if results["num_folds"]:
         table.add_section()
-        table.add_row("mean", *map(_figure, [*metric["by_seed"], metric["mean"]]))
+        table.add_row("mean", *map(figure, [*metric["by_seed"], metric["mean"]]))
     return table
 
 
@@ -80,11 +80,17 @@ def _table(title: str, first_column: str, *columns: str) -> Table:
 def _spread_cells(metric: Dict[str, Any], sign: str = "") -> Any:
     interval = metric["interval_95"]
     return (
-        _figure(metric["mean"], sign),
-        "" if interval is None else _figure(metric["standard_deviation"]),
-        "" if interval is None else " to ".join(_figure(bound, sign) for bound in interval),
+        figure(metric["mean"], sign),
+        "" if interval is None else figure(metric["standard_deviation"]),
+        "" if interval is None else interval_text(interval, sign),
     )
 
 
-def _figure(value: float, sign: str = "") -> str:
+def interval_text(interval: Sequence[float], sign: str = "") -> str:
+    """Both ends of an interval, as tables show it."""
+    return " to ".join(figure(bound, sign) for bound in interval)
+
+
+def figure(value: float, sign: str = "") -> str:
+    """A figure as tables show it; with the sign "+", also where it is above 0."""
     return format(value, f"{sign}.4f")

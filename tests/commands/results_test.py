@@ -1,0 +1,45 @@
+import json
+
+import pytest
+
+from elmo_tasks.commands.results import tabulate
+from elmo_tasks.commands.study import Study
+from elmo_tasks.commands.study_results import study_results, write_results
+
+
+@pytest.fixture
+def study_folder(tmp_path):
+    """Makes the folder of a finished study whose seeds have these test accuracies."""
+
+    def study_folder(name, test_path, accuracies):
+        config = {"test_data_path": test_path, "trainer": {"validation_metric": "+accuracy"}}
+        study = Study(tmp_path / name, config, 0, len(accuracies))
+        for run, accuracy in zip(study.runs, accuracies):
+            run.directory.mkdir(parents=True)
+            metrics = {"training_duration": "0:00:30.4", "test_accuracy": accuracy, "test_f1": accuracy / 2}
+            (run.directory / "metrics.json").write_text(json.dumps(metrics))
+        write_results(study_results(study), study.directory)
+        return str(study.directory)
+
+    return study_folder
+
+
+def test_studies_are_rows_of_one_table_on_the_console_and_in_a_file(study_folder, tmp_path, allennlp):
+    mr = study_folder("mr_seeds", "data/mr/rt_val.txt", [0.7, 0.8])
+    mrpc = study_folder("mrpc_seeds", "data/mrpc/test.txt", [0.6, 0.6])
+    page = tmp_path / "results.md"
+    printed = allennlp("results", mr, mrpc, "--metrics", "test_accuracy", "test_f1", "--markdown", page)
+    # 0.7 and 0.8: mean 0.75, deviation 0.1 / sqrt(2), interval 0.75 +- 12.706 * 0.05.
+    cells = (
+        "| mr_seeds | mr/rt_val.txt | 0.7500 ± 0.0707 | 0.1147 to 1.3853 | 0.3750 ± 0.0354 | 0.0573 to 0.6927 | 30 s |"
+    )
+    assert cells in page.read_text()
+    assert page.read_text().startswith("2 seeds\n")
+    assert "mrpc_seeds" in printed
+
+
+def test_rows_keep_the_order_of_the_folders(study_folder):
+    folders = [study_folder(name, "data/mr/rt_val.txt", [0.5]) for name in ("b", "a")]
+    table = tabulate(folders)
+    assert [row[0] for row in table.body] == ["b", "a"]
+    assert table.header == ["name", "test_accuracy", "95 % interval", "training"]
