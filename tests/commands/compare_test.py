@@ -35,14 +35,14 @@ class Training:
         (directory / "metrics.json").write_text(json.dumps(metrics))
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def training(monkeypatch):
     training = Training()
     monkeypatch.setattr(study_runner, "train_model", training)
     return training
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def pictures(monkeypatch):
     """The names in each picture that would be drawn, and its folder."""
     pictures = []
@@ -53,8 +53,8 @@ def pictures(monkeypatch):
 
 
 @pytest.fixture
-def paths(tmp_path):
-    """The paths of config, variants and comparison."""
+def paths(tmp_path, training, pictures):
+    """The paths of config, variants and comparison, whose training and drawing are scripted."""
     config = {
         "dataset_reader": {"type": "mr"},
         "train_data_path": "a#train",
@@ -185,7 +185,6 @@ def test_the_command_hands_its_options_on(paths, training, allennlp):
 @pytest.mark.slow
 @pytest.mark.parametrize(("task", "comparison"), [("mrpc", "layers"), ("mr", "data_efficiency")])
 def test_a_shipped_comparison_runs_on_the_sample(task, comparison, tmp_path, monkeypatch, allennlp):
-    monkeypatch.undo()  # train and draw for once
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("ELMO_TASKS_BILM", str(ROOT / "fixtures/bilm"))
     smoke = "import 'training_configs/overrides/smoke.libsonnet'"

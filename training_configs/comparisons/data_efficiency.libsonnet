@@ -1,7 +1,7 @@
 // What pretraining saves in labelled rows: shares of MR's training part, with the biLM as it was pretrained and with one
 // of the same size whose weights are random.
 //   allennlp compare training_configs/mr.jsonnet training_configs/comparisons/data_efficiency.libsonnet -s runs/mr_shares \
-//     --seeds 5
+//     --seeds 5 --baseline pretrained_100%
 // The rows of a smaller share are among those of a larger one, and the same for every seed: over seeds, the spread is that
 // of training alone. With `--folds 10` each fold draws its own, and the spread is that of the choice, too.
 local elmo = 'model.text_field_embedder.token_embedders.elmo';
