@@ -90,17 +90,15 @@ class BiLmSource(NamedTuple):
             return bilm.options, None if self.untrained_seed is not None else bilm.state_dict()
         weight_file: Optional[str]
         if self.options is not None:
+            if self.pretrained_file is None and self.untrained_seed is None:
+                raise ValueError("`pretrained_file` must name the weights that belong to `options`")
             options, weight_file = BiLmOptions.from_dict(self.options), self.pretrained_file
         elif self.options_file is not None:
             options, weight_file = BiLmOptions.from_file(str(cached_path(self.options_file))), self.weight_file
         else:
             options_file, weight_file = resolve(self.pretrained or DEFAULT_NAME)
             options = BiLmOptions.from_file(str(cached_path(options_file)))
-        if self.untrained_seed is not None:
-            return options, None
-        if weight_file is None:
-            raise ValueError("`pretrained_file` must name the weights that belong to `options`")
-        return options, str(cached_path(weight_file))
+        return options, None if self.untrained_seed is not None else str(cached_path(cast(str, weight_file)))
 
 
 def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[str]) -> BiLm:
