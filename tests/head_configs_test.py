@@ -10,6 +10,7 @@ import torch
 from allennlp.commands.train import train_model
 from allennlp.common import Params
 from allennlp.common.plugins import import_plugins
+from allennlp.modules import TokenEmbedder
 from allennlp.predictors import Predictor
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 
@@ -54,6 +55,49 @@ def test_experiment_trains_and_predicts(config, tmp_path):
         assert row["label_probabilities"] == pytest.approx(same_row["label_probabilities"], abs=1e-5)
     if "mrpc" in config.stem:
         assert together[0]["label_probabilities"] == pytest.approx(together[1]["label_probabilities"], abs=1e-5)
+
+
+@pytest.mark.parametrize("override", ["fine_tune", "stock_embedder", "token_dependent"])
+@pytest.mark.parametrize(
+    ("config", "arguments"), [("mr_bcn", ", 'bilm'"), ("mrpc_esim", ""), ("mrpc_decomposable", "")]
+)
+def test_override_of_the_embedder_reaches_it_in_a_network(config, arguments, override):
+    imported = f"import '{CONFIGS}/overrides/{override}.libsonnet'"
+    plain, base = (Params.from_file(str(CONFIGS / "mr.jsonnet"), each).as_dict() for each in ("", imported))
+    params = Params.from_file(
+        str(CONFIGS / f"heads/{config}.jsonnet"),
+        f"(import '{CONFIGS}/overrides/network.libsonnet')({imported}{arguments})",
+    ).as_dict()
+    # One embedder still, and the same as in the config that the override is written for.
+    (embedder,) = params["model"]["network"]["text_field_embedder"]["token_embedders"].values()
+    assert embedder == base["model"]["text_field_embedder"]["token_embedders"]["elmo"]
+    assert embedder != plain["model"]["text_field_embedder"]["token_embedders"]["elmo"]
+    groups = [each["trainer"]["optimizer"]["parameter_groups"] for each in (params, base)]
+    assert groups[0] == groups[1]
+
+
+def test_filters_of_the_summed_baseline_are_1536_and_its_vectors_half_as_long():
+    params = Params.from_file(str(CONFIGS / "baselines/elmo_summed_token_dependent.jsonnet"))
+    embedder = TokenEmbedder.from_params(params["model"]["text_field_embedder"]["token_embedders"]["elmo"])
+    assert [len(convolution.bias) for convolution in embedder.bilm.character_encoder.convolutions] == [
+        32, 32, 64, 128, 256, 512, 512,
+    ]  # fmt: skip
+    assert embedder.bilm.options.num_filters == 1536
+    assert embedder.get_output_dim() == embedder.bilm.options.projection_dim
+    # From scratch: there is nothing that stays as it is drawn.
+    assert all(parameter.requires_grad for parameter in embedder.parameters())
+
+
+def test_word_bilm_is_averaged_and_named_by_its_variable(monkeypatch):
+    config = str(CONFIGS / "baselines/mrpc_word_elmo.jsonnet")
+    monkeypatch.setenv("ELMO_TASKS_WORD_BILM", "runs/words/model.tar.gz")
+    model = Params.from_file(config).as_dict()["model"]
+    embedder = model["text_field_embedder"]["token_embedders"]["elmo"]
+    assert embedder["pretrained"] == "runs/words/model.tar.gz"
+    assert embedder["mix"] == {"type": "scalar", "trainable": False}
+    # Of both directions, in the config that the language model is pretrained with.
+    network = Params.from_file(str(CONFIGS / "pretrain/mrpc_words.jsonnet")).as_dict()["model"]["network"]
+    assert model["seq2vec_encoder"]["input_size"] == 2 * network["projection_dim"]
 
 
 @pytest.mark.slow

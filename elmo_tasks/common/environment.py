@@ -50,6 +50,12 @@ KNOBS: List[Knob] = [
         is_folder=True,
     ),
     Knob(
+        "ELMO_TASKS_WORD_BILM",
+        "fixtures/word_bilm",
+        "Archive or run of a language model over words, as `pretrain/mrpc_words.jsonnet` trains it.",
+        is_folder=True,
+    ),
+    Knob(
         "ELMO_TASKS_CORPUS",
         "fixtures/text",
         "Folder with text to pretrain on: `.txt`, `.gz` or `.xz` files, tokenised, one sentence a line.",
