@@ -185,6 +185,11 @@ def _problems(file: h5py.File, shapes: Dict[str, Tuple[int, ...]]) -> List[str]:
             problems.append(f"`{key}` must be one of {DTYPES}, but is {found_object.dtype}")
         elif found_object.is_virtual or found_object.external is not None:
             problems.append(f"`{key}` must be in the file itself, but its numbers are in another")
+        elif any(piece > size for piece, size in zip(found_object.chunks or (), found_object.shape)):
+            # One piece is unpacked whole, whatever is read of it.
+            problems.append(
+                f"`{key}` must be stored in pieces no larger than itself, but they are {found_object.chunks}"
+            )
     return problems + [f"`{key}` is missing" for key in shapes if key not in found]
 
 

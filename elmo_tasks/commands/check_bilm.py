@@ -16,6 +16,7 @@ from allennlp.commands.subcommand import Subcommand
 from elmo_tasks.bilm import BiLm, BiLmOptions, encode_sentences, load_weights
 from elmo_tasks.bilm.options import NUM_CHARACTERS
 from elmo_tasks.bilm.pretrained import OPTIONS_FILE_NAME, WEIGHT_FILE_NAME
+from elmo_tasks.bilm.size import check_size
 from elmo_tasks.bilm.weights import weights_by_key
 
 
@@ -57,8 +58,9 @@ def find_problems(folder: str) -> List[str]:
     except ValueError as error:
         return [str(error)]
     problems = _problems_of_use(options_file)
-    bilm = BiLm(options).requires_grad_(False)
     try:
+        check_size(options, weight_file)
+        bilm = BiLm(options).requires_grad_(False)
         load_weights(bilm, weight_file)
     except ValueError as error:
         return problems + str(error).splitlines()

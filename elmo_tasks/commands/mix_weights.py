@@ -2,17 +2,15 @@
 
 import os
 import re
-import shutil
 import statistics
 import tarfile
-import tempfile
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, cast
 
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
-from allennlp.models.archival import _WEIGHTS_NAME, get_weights_path, load_archive
+from allennlp.models.archival import extracted_archive, get_weights_path, load_archive
 from allennlp.modules import TokenEmbedder
 
 from elmo_tasks.commands.mix_tokens import TokenWeights, weights_of_tokens
@@ -159,11 +157,8 @@ def _read_parameters(path: str) -> Dict[str, torch.Tensor]:
             raise ConfigurationError(f"{path} must hold the weights of a model, but holds none; has an epoch ended?")
         return _parameters_in(weights_path)
     if tarfile.is_tarfile(local_path):
-        with tempfile.TemporaryDirectory() as folder, tarfile.open(local_path) as archive:
-            weights_path = os.path.join(folder, _WEIGHTS_NAME)
-            with open(weights_path, "wb") as weights_file:
-                shutil.copyfileobj(cast(IO[bytes], archive.extractfile(_WEIGHTS_NAME)), weights_file)
-            return _parameters_in(weights_path)
+        with extracted_archive(local_path) as folder:
+            return _parameters_in(get_weights_path(folder))
     return {
         f"{name}.{key}": value
         for name, embedder in _embedders_of_config(local_path)

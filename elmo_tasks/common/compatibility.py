@@ -8,7 +8,8 @@ for the trouble, not for version numbers, and does nothing where there is none, 
 They may be applied in any order and any number of times. `elmo_tasks` applies them at import; AllenNLP
 imports plugins in every command and in every worker of distributed training.
 
-The protection of `torch.load` stays on everywhere: what a training state may hold is named, nothing more.
+The protection of `torch.load` stays on everywhere (`untrusted_files`): what a training state may hold is named,
+nothing more.
 
 Out of reach, since AllenNLP imports all of itself before any plugin: transformers 4.50 and newer,
 huggingface_hub 1.0 and newer (`elmo_tasks.common.version_pairs`), and the NLTK and pkg_resources messages of
@@ -45,6 +46,7 @@ from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.moving_average import MovingAverage
 
 from elmo_tasks.common.files import written_whole
+from elmo_tasks.common.replacement import replace_once
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +77,7 @@ def accept_verbose_in_reduce_on_plateau() -> None:
         return construct
 
     type_of_scheduler = pytorch_lr_schedulers.ReduceOnPlateauLearningRateScheduler
-    _replace(type_of_scheduler, "__init__", without_verbose)
+    replace_once(type_of_scheduler, "__init__", without_verbose)
 
 
 def allow_numpy_scalars_in_training_states() -> None:
@@ -170,7 +172,7 @@ def load_tokenizers_of_transformers() -> None:
 
         return get_tokenizer_without_the_flag
 
-    _replace(cached_transformers, "get_tokenizer", without_the_flag)
+    replace_once(cached_transformers, "get_tokenizer", without_the_flag)
 
 
 def write_tensor_caches_that_can_be_read() -> None:
@@ -214,7 +216,7 @@ def name_wandb_runs() -> None:
 
         return named_on_start
 
-    _replace(WandBCallback, "on_start", with_run_id)
+    replace_once(WandBCallback, "on_start", with_run_id)
 
 
 def keep_the_numbers_of_find_lr() -> None:
@@ -237,7 +239,7 @@ def keep_the_numbers_of_find_lr() -> None:
 
         return save_table_and_plot
 
-    _replace(find_learning_rate, "_save_plot", with_table)
+    replace_once(find_learning_rate, "_save_plot", with_table)
 
 
 def look_for_the_device_first() -> None:
@@ -255,8 +257,8 @@ def look_for_the_device_first() -> None:
 
         return checked_create_serialization_dir
 
-    _replace(training_util, "create_serialization_dir", with_device_check)
-    _replace(find_learning_rate, "create_serialization_dir", with_device_check)
+    replace_once(training_util, "create_serialization_dir", with_device_check)
+    replace_once(find_learning_rate, "create_serialization_dir", with_device_check)
 
 
 def _check_devices(params: Params) -> None:
@@ -285,7 +287,7 @@ def write_metrics_whole() -> None:
 
         return dump_metrics_whole
 
-    _replace(common_util, "dump_metrics", whole)
+    replace_once(common_util, "dump_metrics", whole)
 
 
 def write_the_best_weights_whole() -> None:
@@ -302,7 +304,7 @@ def write_the_best_weights_whole() -> None:
 
         return save_model_state_whole
 
-    _replace(gradient_descent_trainer.GradientDescentTrainer, "_save_model_state", whole)
+    replace_once(gradient_descent_trainer.GradientDescentTrainer, "_save_model_state", whole)
 
 
 def store_weights_in_archives() -> None:
@@ -322,7 +324,7 @@ def store_weights_in_archives() -> None:
     if archival.tarfile is tarfile:
         # The module uses nothing else of it.
         archival.tarfile = types.SimpleNamespace(open=tarfile.open)  # type: ignore[assignment]
-    _replace(archival.tarfile, "open", stored)
+    replace_once(archival.tarfile, "open", stored)
 
 
 def test_on_all_rows_after_distributed_training() -> None:
@@ -345,7 +347,7 @@ def test_on_all_rows_after_distributed_training() -> None:
 
         return finish_alone
 
-    _replace(train.TrainModel, "finish", alone)
+    replace_once(train.TrainModel, "finish", alone)
 
 
 def keep_moving_averages_attached() -> None:
@@ -367,16 +369,7 @@ def keep_moving_averages_attached() -> None:
 
         return load_averages
 
-    _replace(MovingAverage, "load_state_dict", in_place)
-
-
-def _replace(owner: Any, name: str, cure: Callable[[Callable], Callable]) -> None:
-    """Puts `cure(original)` in the place of `owner.name`, once; signature and docstring stay as they are."""
-    original = getattr(owner, name)
-    if not hasattr(original, "cured_by_elmo_tasks"):
-        cured = functools.wraps(original)(cure(original))
-        cured.cured_by_elmo_tasks = True  # type: ignore[attr-defined]
-        setattr(owner, name, cured)
+    replace_once(MovingAverage, "load_state_dict", in_place)
 
 
 CURES: List[Callable[[], None]] = [

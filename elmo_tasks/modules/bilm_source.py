@@ -10,6 +10,7 @@ from allennlp.models.archival import _WEIGHTS_NAME
 from allennlp.models.model import _DEFAULT_WEIGHTS
 
 from elmo_tasks.bilm import BiLm, BiLmOptions, WordOptions, load_weights, resolve
+from elmo_tasks.bilm.size import check_size
 from elmo_tasks.modules.bilm_record import RecordedBiLm, find_recorded_bilm
 from elmo_tasks.modules.language_model_source import bilm_of_language_model, is_language_model
 
@@ -140,11 +141,13 @@ def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[s
             # Not `torch.manual_seed`, which reaches the generators of GPUs too.
             torch.default_generator.manual_seed(cast(int, source.untrained_seed))
             return BiLm(options, precision)
-    bilm = BiLm(options, precision)
     try:
         if isinstance(weights, str):
+            check_size(options, weights)
+            bilm = BiLm(options, precision)
             load_weights(bilm, weights)
         else:
+            bilm = BiLm(options, precision)
             bilm.load_state_dict(weights)
     except ValueError as error:
         raise ConfigurationError(str(error)) from error
@@ -154,11 +157,22 @@ def build_bilm(source: BiLmSource, precision: str, serialization_dir: Optional[s
 def _find(serialization_dir: Optional[str], file_name: str, source: BiLmSource) -> Optional[RecordedBiLm]:
     if serialization_dir is None:
         return None
-    return find_recorded_bilm(os.path.join(serialization_dir, file_name), source.names())
+    path = os.path.join(serialization_dir, file_name)
+    recorded = find_recorded_bilm(path, source.names())
+    if recorded is not None and recorded.weights:
+        try:
+            check_size(_options_of(recorded), path)
+        except ValueError as error:
+            raise ConfigurationError(str(error)) from error
+    return recorded
+
+
+def _options_of(recorded: RecordedBiLm) -> Options:
+    options = recorded.record.options
+    return (WordOptions if "words" in options else BiLmOptions).from_dict(options)
 
 
 def _bilm_in(recorded: RecordedBiLm, precision: str) -> BiLm:
-    options = recorded.record.options
-    bilm = BiLm((WordOptions if "words" in options else BiLmOptions).from_dict(options), precision)
+    bilm = BiLm(_options_of(recorded), precision)
     bilm.load_state_dict(recorded.weights)
     return bilm

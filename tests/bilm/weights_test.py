@@ -145,6 +145,15 @@ def test_arrays_whose_numbers_lie_in_another_file_are_refused(weight_file, tmp_p
     assert "`char_embed` must be in the file itself, but its numbers are in another" in str(error.value)
 
 
+def test_pieces_larger_than_their_array_are_refused(weight_file):
+    """HDF5 would take memory for one piece, here 4 GiB less a little, which a few bytes of zeros unpack to."""
+    with h5py.File(weight_file, "a") as file:
+        del file["CNN_proj/b_proj"]
+        file.create_dataset("CNN_proj/b_proj", (32,), "float32", maxshape=(None,), chunks=(2**30 - 1,))
+    with pytest.raises(ValueError, match=r"b_proj` must be stored in pieces no larger than itself, but they are"):
+        load_weights(BiLm(OPTIONS), weight_file)
+
+
 def test_a_group_that_holds_itself_is_not_walked_for_ever(weight_file):
     with h5py.File(weight_file, "a") as file:
         file["CNN/CNN"] = file["CNN"]

@@ -158,7 +158,7 @@ def test_a_training_state_with_code_is_still_refused():
         def __reduce__(self):
             return os.getcwd, ()
 
-    with pytest.raises(pickle.UnpicklingError, match="Weights only load failed"):
+    with pytest.raises(pickle.UnpicklingError, match=r"asks for `\w+\.getcwd`"):
         saved_and_loaded({"metrics": Call()})
 
 

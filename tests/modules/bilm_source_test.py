@@ -18,6 +18,7 @@ from allennlp.models import load_archive
 from elmo_tasks.bilm import BiLm, BiLmOptions, weights_digest
 from elmo_tasks.modules import ElmoEmbedder
 from elmo_tasks.modules.activation_cache import ActivationCache
+from elmo_tasks.modules.bilm_record import RECORD_NAME, BiLmRecord
 
 BILM_FOLDER = Path(__file__).parents[2] / "fixtures" / "bilm"
 
@@ -207,3 +208,21 @@ def test_archive_without_weights_draws_the_untrained_ones_again(train, bilm_fold
     run = train({"pretrained": str(bilm_folder), "untrained_seed": 3, "save_bilm_weights": False})
     whole = train({"pretrained": str(bilm_folder), "untrained_seed": 3})
     assert predictions(run / "model.tar.gz") == predictions(whole / "model.tar.gz")
+
+
+def test_a_huge_bilm_beside_a_small_file_is_refused_before_memory_is_taken(bilm_folder):
+    options_file = bilm_folder / "options.json"
+    options = json.loads(options_file.read_text())
+    options["lstm"]["dim"] = 2**40
+    options_file.write_text(json.dumps(options))
+    with pytest.raises(ConfigurationError, match=r"weights.hdf5 must hold the [\d,]+ weights of this biLM, but has"):
+        ElmoEmbedder(pretrained=str(bilm_folder))
+
+
+def test_a_huge_bilm_recorded_in_small_weights_is_refused_before_memory_is_taken(tmp_path):
+    state = ElmoEmbedder(pretrained=str(BILM_FOLDER)).state_dict()
+    record = BiLmRecord.from_tensor(state[RECORD_NAME])
+    record.options["lstm"]["dim"] = 2**40
+    torch.save({**state, RECORD_NAME: record.to_tensor()}, tmp_path / "weights.th")
+    with pytest.raises(ConfigurationError, match=r"weights.th must hold the [\d,]+ weights of this biLM, but has"):
+        ElmoEmbedder(pretrained=str(BILM_FOLDER), serialization_dir=str(tmp_path))
