@@ -72,6 +72,7 @@ def test_the_list_of_variants_is_complete():
     assert listed == {path.stem: set(variants(path.stem)) for path in COMPARISONS.glob("*.libsonnet")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("task", "comparison", "name"), each_variant())
 def test_each_variant_is_a_model_whose_optimizer_has_the_mix_if_it_is_trained(task, comparison, name):
     config = config_of(task, comparison, name)
