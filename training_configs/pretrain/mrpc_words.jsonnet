@@ -1,5 +1,6 @@
 // A biLM over words instead of characters, learnt by heart from the sentences of 2,000 MRPC pairs: 2 layers of 256, so
-// that each token has three layers of 512. It is for study: what it learns cannot be exported as an ELMo.
+// that each token has three layers of 512. It is for study: what it learns cannot be exported as an ELMo, but an embedder
+// takes its archive (baselines/mrpc_word_elmo.jsonnet).
 (import '../lib/pretraining.libsonnet') {
   local env = import '../lib/env.libsonnet',
   text:: { train: env.mrpc + '/msr_paraphrase_train.txt', heldout: null },
@@ -16,5 +17,10 @@
   network:: { type: 'words', projection_dim: 256, cell_dim: 256 },
   model+: { softmax: { type: 'full' }, dropout: 0.0 },
 
-  trainer+: { num_epochs: 40, optimizer: { type: 'adam', lr: 2e-3 } },
+  trainer+: {
+    num_epochs: 40,
+    optimizer: { type: 'adam', lr: 2e-3 },
+    // At the first rate the loss stays at 0.63, and falls to 0.42 within two passes of the second.
+    learning_rate_scheduler: { type: 'multi_step', milestones: [24, 32], gamma: 0.25 },
+  },
 }
