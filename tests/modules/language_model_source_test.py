@@ -12,6 +12,7 @@ from allennlp.models import Model, load_archive
 
 from elmo_tasks.bilm import WordOptions
 from elmo_tasks.dataset_readers.bilm_text import BiLmTextReader
+from elmo_tasks.dataset_readers.mrpc import MrpcReader
 from elmo_tasks.dataset_readers.vocabulary import SPECIAL_WORDS, WordVocabulary
 from elmo_tasks.modules import ElmoEmbedder
 from elmo_tasks.modules.language_model_source import bilm_of_language_model, is_language_model
@@ -42,6 +43,17 @@ def save_run(folder, network, **reader):
     (folder / "config.json").write_text(json.dumps(config))
     torch.save(model.state_dict(), folder / "weights.th")
     return model
+
+
+def test_the_sample_is_what_its_readme_says():
+    options = bilm_of_language_model(str(WORD_BILM)).options
+    sizes = (options.cell_dim, options.projection_dim, options.num_layers, options.number_word)
+    assert sizes == (32, 16, 2, "<NUM>")
+    reader = BiLmTextReader(number_word="<NUM>", source=MrpcReader())
+    train_file = str(FIXTURES / "mrpc/msr_paraphrase_train.txt")
+    expected = WordVocabulary.from_text(reader, train_file, min_count=2).get_token_to_index_vocabulary("words")
+    assert list(options.words) == list(expected)
+    assert sum(path.stat().st_size for path in WORD_BILM.rglob("*")) < 300_000
 
 
 @pytest.mark.parametrize("options", [{}, {"cache": {}}, {"max_tokens_per_forward": 4}], ids=str)

@@ -204,6 +204,15 @@ def test_summed_directions_are_mixed_as_layers_of_half_the_size(config, layer_no
     assert not torch.allclose(mix(layers), half([layer[:, : DIM // 2] for layer in layers]))
 
 
+def test_weights_of_tokens_are_asked_for_with_whole_layers_though_directions_are_summed():
+    layers = random_layers()
+    mix = trained_a_step(mix_of({"type": "token_dependent", "sum_directions": True}), DIM // 2)
+    summed = [layer[:, : DIM // 2] + layer[:, DIM // 2 :] for layer in layers]
+    expected = torch.cat([scorer(layer) for scorer, layer in zip(mix.scorers, summed)], dim=1).softmax(dim=1)
+    torch.testing.assert_close(mix.weights(layers), expected)
+    assert expected.std(dim=0).min() > 1e-3
+
+
 def test_mixes_side_by_side_are_each_as_alone():
     configs = [{"type": "single_layer", "layer": 0}, {"type": "scalar", "initial": [0.5, -1.0, 2.0]}]
     mix = mix_of({"type": "side_by_side", "mixes": configs})
