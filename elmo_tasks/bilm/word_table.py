@@ -24,8 +24,8 @@ from elmo_tasks.bilm.character_ids import (
 )
 
 UNKNOWN_WORD = "<UNK>"
-# As the reader of the text that such a biLM is pretrained on sees numbers.
-_NUMBER = re.compile(r"[-+]?\d[\d.,:/]*")
+# What a biLM with a word for numbers sees as one, here and in the text that it is pretrained on.
+NUMBER = re.compile(r"[-+]?\d[\d.,:/]*")
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class WordTable(nn.Module):
         index = self._ids.get(_key(row))
         if index is not None:
             return index
-        if self._number_id is not None and _NUMBER.fullmatch(_text(row)):
+        if self._number_id is not None and NUMBER.fullmatch(_text(row)):
             return self._number_id
         return self._unknown_id
 

@@ -1,7 +1,6 @@
 """Plain text for the pretraining of a biLM."""
 
 import logging
-import re
 import zlib
 from dataclasses import dataclass
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
@@ -12,6 +11,7 @@ from allennlp.data.fields import TextField
 from allennlp.data.token_indexers import SingleIdTokenIndexer
 
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
+from elmo_tasks.bilm.word_table import NUMBER
 from elmo_tasks.dataset_readers.bilm_text_files import Line, Source, find_sources, interleave
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 
@@ -19,7 +19,6 @@ logger = logging.getLogger(__name__)
 
 MODES = ("carry", "sentence")
 UNITS = ("words", "characters")
-_NUMBER = re.compile(r"[-+]?\d[\d.,:/]*")
 
 
 @dataclass(frozen=True)
@@ -181,7 +180,7 @@ class BiLmTextReader(DatasetReader):
         """
         words = text.split() if self._unit == "words" else list(text)
         if self._number_word is not None:
-            words = [self._number_word if _NUMBER.fullmatch(word) else word for word in words]
+            words = [self._number_word if NUMBER.fullmatch(word) else word for word in words]
         return words
 
     def join(self, words: List[str]) -> str:

@@ -14,9 +14,10 @@ from allennlp.data.data_loaders import TensorDict
 from allennlp.nn.util import move_to_device
 
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN, encode_token
+from elmo_tasks.bilm.word_table import UNKNOWN_WORD
 from elmo_tasks.dataset_readers.bilm_text import BiLmTextReader
 from elmo_tasks.dataset_readers.bilm_text_batches import Row, pack_sentences, pack_streams
-from elmo_tasks.dataset_readers.vocabulary import NAMESPACE, UNKNOWN_WORD
+from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 
 logger = logging.getLogger(__name__)
 

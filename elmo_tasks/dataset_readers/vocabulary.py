@@ -8,11 +8,11 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Vocabulary
 
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
+from elmo_tasks.bilm.word_table import UNKNOWN_WORD
 
 logger = logging.getLogger(__name__)
 
 NAMESPACE = "words"
-UNKNOWN_WORD = "<UNK>"
 # bilm-tf puts these three first.
 SPECIAL_WORDS = [BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN, UNKNOWN_WORD]
 

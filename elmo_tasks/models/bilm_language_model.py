@@ -16,8 +16,9 @@ from allennlp.models import Model
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN, encode_token
 from elmo_tasks.bilm.lstm import LstmState
 from elmo_tasks.bilm.network import PRECISIONS
+from elmo_tasks.bilm.word_table import UNKNOWN_WORD
 from elmo_tasks.common.protocols import InstanceSource
-from elmo_tasks.dataset_readers.vocabulary import NAMESPACE, UNKNOWN_WORD
+from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 from elmo_tasks.models.perplexity import Perplexity
 from elmo_tasks.models.pretrained_language_model import start_from
 from elmo_tasks.modules.bilm_network import BiLmNetwork

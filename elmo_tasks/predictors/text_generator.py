@@ -12,8 +12,9 @@ from allennlp.predictors import Predictor
 
 from elmo_tasks.bilm import LstmState
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
+from elmo_tasks.bilm.word_table import UNKNOWN_WORD
 from elmo_tasks.dataset_readers.bilm_text import BiLmTextReader
-from elmo_tasks.dataset_readers.vocabulary import NAMESPACE, UNKNOWN_WORD
+from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 from elmo_tasks.models.bilm_language_model import BiLmLanguageModel
 
 DEFAULTS = {"prompt": "", "length": 50, "temperature": 1.0, "seed": 0}
