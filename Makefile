@@ -7,7 +7,8 @@ READY := $(VENV)/.ready
 OUT ?= runs/sample
 
 .DEFAULT_GOAL := help
-.PHONY: help env train test test-slow test-browser check smoke-classic format configs clean
+.PHONY: help env train test test-slow test-browser check smoke-classic format configs lock licences \
+  audit clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -66,5 +67,16 @@ smoke-classic:  ## install AllenNLP's own pins for Python 3.10 into .venv-classi
 configs: $(READY)  ## write the .json twin of every config, for machines without jsonnet
 	$(RUN)/python training_configs/write_json.py
 
+lock: $(READY)  ## write supply/modern.lock: every file that is installed, with its hash; minutes
+	$(RUN)/python supply/lock.py
+
+licences: $(READY)  ## write supply/licences.md: the licence of every package in the lock
+	$(RUN)/python supply/licences.py
+
+audit:  ## ask the package index for known vulnerabilities of what is in the lock
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet pip-audit
+	.venv-audit/bin/pip-audit --strict --disable-pip --require-hashes -r supply/modern.lock
+
 clean:  ## remove .venv and the sample runs
-	rm -rf $(VENV) .venv-classic runs
+	rm -rf $(VENV) .venv-classic .venv-audit runs
