@@ -180,7 +180,13 @@ def _load_embedder(path: str, name: str) -> ElmoEmbedder:
 
 
 def _embedders_of_config(local_path: str) -> Iterator[Tuple[str, TokenEmbedder]]:
-    for name, embedder in _find_embedders(Params.from_file(local_path).as_dict().get("model"), "model"):
+    try:
+        config = Params.from_file(local_path).as_dict(quiet=True)
+    except RuntimeError as error:  # jsonnet's
+        raise ConfigurationError(
+            f"{local_path} must be an archive, the folder of a run or a config, but cannot be read as one: {error}"
+        ) from error
+    for name, embedder in _find_embedders(config.get("model"), "model"):
         yield name, TokenEmbedder.from_params(Params(embedder))
 
 

@@ -156,3 +156,9 @@ def test_options_that_make_no_sense_are_told_before_a_model_is_read(allennlp, ar
 def test_the_picture_is_drawn(allennlp, archived, files, tmp_path):
     allennlp("scalar-mix", archived("run", elmo=ElmoEmbedder(**files)), "--picture", tmp_path / "mix.png")
     assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_file_that_is_no_model_is_named(allennlp, tmp_path):
+    (tmp_path / "notes.txt").write_text("the weights are elsewhere")
+    with pytest.raises(ConfigurationError, match=r"notes\.txt must be an archive, the folder of a run or a config"):
+        allennlp("scalar-mix", tmp_path / "notes.txt")
