@@ -45,7 +45,13 @@ def tensors(model, *instances):
     return batch.as_tensor_dict()
 
 
-@pytest.mark.parametrize("config", sorted(path.stem for path in CONFIGS.glob("*.jsonnet")))
+def each_config():
+    """BERT takes seconds only to be imported."""
+    for config in sorted(path.stem for path in CONFIGS.glob("*.jsonnet")):
+        yield pytest.param(config, marks=[pytest.mark.slow] if config == "bert" else [])
+
+
+@pytest.mark.parametrize("config", each_config())
 def test_neighbours_in_the_batch_change_nothing(config, small_bert):
     model, short, long = untrained(config, small_bert if config == "bert" else None)
     alone, other = (model(**tensors(model, instance))["logits"] for instance in (short, long))

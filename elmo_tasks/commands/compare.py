@@ -15,7 +15,6 @@ from allennlp.common.checks import ConfigurationError
 from rich.console import Console
 
 from elmo_tasks.commands.comparison import FILE_NAME, Comparison, comparison_of, write_comparison
-from elmo_tasks.commands.comparison_picture import PICTURE, draw_comparison
 from elmo_tasks.commands.cross_validate import add_study_options, check_counts
 from elmo_tasks.commands.results_table import comparison_rows, results_table
 from elmo_tasks.commands.study import ACTIVATIONS, Study
@@ -26,6 +25,7 @@ from elmo_tasks.commands.variants import check_has_only, read_variants, variant_
 from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
 
 MARKDOWN = "comparison.md"
+PICTURE = "comparison.png"
 
 DESCRIPTION = """\
 Train variants of a config as `allennlp cross-validate` trains one, with the same seeds and on the same folds, and give
@@ -154,7 +154,10 @@ def compare_variants(
 
 def _write(comparison: Comparison, folder: Path) -> None:
     write_comparison(comparison, folder)
-    draw_comparison(comparison, folder)
+    # Matplotlib takes a second to import, which `allennlp train` need not wait for.
+    from elmo_tasks.commands.comparison_picture import draw_comparison
+
+    draw_comparison(comparison, folder / PICTURE)
     with written_whole(folder / MARKDOWN) as partial, open(partial, "w", encoding="utf-8") as markdown_file:
         markdown_file.write(results_table(comparison_rows(comparison)).for_markdown())
 

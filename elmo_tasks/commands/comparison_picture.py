@@ -7,15 +7,13 @@ from matplotlib.figure import Figure
 from elmo_tasks.commands.comparison import Comparison
 from elmo_tasks.common.files import written_whole
 
-PICTURE = "comparison.png"
-
 # Two of the colours of Okabe and Ito, which differ for the colour-blind; the markers differ in print.
 _BLUE, _VERMILION = "#0072B2", "#D55E00"
 
 
-def draw_comparison(comparison: Comparison, directory: Path) -> None:
-    """Writes `comparison.png`."""
-    with written_whole(directory / PICTURE) as partial:
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Writes a PNG file."""
+    with written_whole(path) as partial:
         comparison_figure(comparison).savefig(partial, dpi=200, format="png")
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.commands import compare, study_runner
+from elmo_tasks.commands import comparison_picture, study_runner
 from elmo_tasks.commands.compare import compare_variants
 from elmo_tasks.commands.results import tabulate
 
@@ -47,7 +47,9 @@ def pictures(monkeypatch):
     """The names in each picture that would be drawn, and its folder."""
     pictures = []
     monkeypatch.setattr(
-        compare, "draw_comparison", lambda comparison, folder: pictures.append((list(comparison["variants"]), folder))
+        comparison_picture,
+        "draw_comparison",
+        lambda comparison, path: pictures.append((list(comparison["variants"]), path)),
     )
     return pictures
 
@@ -83,7 +85,7 @@ def test_every_variant_is_trained_with_every_seed_and_compared_to_the_baseline(p
     assert comparison["unfinished"] == []
     assert json.loads((folder / "comparison.json").read_text()) == comparison
     assert "| rate_2 | 0.0205 ± 0.0007 |" in (folder / "comparison.md").read_text()
-    assert pictures[-1] == (["base", "rate_2", "rate_10"], folder)
+    assert pictures[-1] == (["base", "rate_2", "rate_10"], folder / "comparison.png")
     assert (folder / "rate_2/cross_validation.json").is_file()
     printed = capsys.readouterr().out
     assert "rate_10 (3 of 3)" in printed

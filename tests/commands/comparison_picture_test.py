@@ -42,6 +42,6 @@ def test_with_folds_the_values_are_theirs_and_one_value_has_no_interval():
 
 
 def test_the_picture_is_written_whole(tmp_path):
-    draw_comparison({"baseline": "a", "variants": {"a": variant([0.5, 0.7])}}, tmp_path)
+    draw_comparison({"baseline": "a", "variants": {"a": variant([0.5, 0.7])}}, tmp_path / "comparison.png")
     assert [path.name for path in tmp_path.iterdir()] == ["comparison.png"]
     assert (tmp_path / "comparison.png").read_bytes().startswith(b"\x89PNG")
