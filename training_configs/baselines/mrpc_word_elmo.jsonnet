@@ -3,6 +3,8 @@
 //   export ELMO_TASKS_WORD_BILM=runs/words/model.tar.gz
 // The biLM knows the sentences of the dev part by heart too, though not their labels: dev figures flatter it, those of the
 // test part do not. It brings its own vocabulary; words that it has not read are one word to it.
+// With the 10,000 steps of that config, one core: 69.7 % and 78.8 F1 on the real test part (one seed, dev 72.5 %, eight
+// minutes).
 local env = import '../lib/env.libsonnet';
 (import '../mrpc.jsonnet') + (import '../lib/encoder.libsonnet') + {
   // Two directions of 256; those of the sample are smaller.
