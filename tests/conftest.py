@@ -13,6 +13,18 @@ OVERRIDES = Path(__file__).parents[1] / "training_configs/overrides"
 LOG_LEVEL = logging.root.level
 
 
+def pytest_addoption(parser):
+    parser.addoption("--trials", type=int, default=2, help="moments, inputs or rounds tried by each test of reliability")
+
+
+@pytest.fixture(scope="session")
+def trials(request):
+    """
+    How much the tests under `tests/reliability` try: a few in each run of all tests, 20 for the figures of the README.
+    """
+    return request.config.getoption("--trials")
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _one_thread():
     """Models this small wait for other threads more than they compute."""
