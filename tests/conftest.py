@@ -14,7 +14,7 @@ LOG_LEVEL = logging.root.level
 
 
 def pytest_addoption(parser):
-    parser.addoption("--trials", type=int, default=2, help="moments, inputs or rounds tried by each test of reliability")
+    parser.addoption("--trials", type=int, default=2, help="how much each test of reliability tries")
 
 
 @pytest.fixture(scope="session")
