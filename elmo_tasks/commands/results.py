@@ -1,7 +1,7 @@
 """
-The `results` command puts finished studies and comparisons into one table:
+The `results` command puts finished runs, studies and comparisons into one table:
 
-    allennlp results runs/mr_seeds runs/mrpc_seeds --metrics test_accuracy test_f1 --markdown results.md
+    allennlp results runs/mr runs/mr_seeds runs/mrpc_seeds --metrics test_accuracy test_f1 --markdown results.md
 """
 
 import argparse
@@ -18,16 +18,16 @@ from elmo_tasks.common.files import written_whole
 @Subcommand.register("results")
 class ResultsCommand(Subcommand):
     """
-    Prints one table of finished studies and comparisons (`tabulate`).
+    Prints one table of finished runs, studies and comparisons (`tabulate`).
 
     Registered as a `Subcommand` with name "results".
     """
 
     def add_subparser(self, parser: argparse._SubParsersAction) -> argparse.ArgumentParser:
         """See `Subcommand`."""
-        description = "Put finished folders of `allennlp cross-validate` and `allennlp compare` into one table."
+        description = "Put finished folders of `train`, `cross-validate` and `compare` into one table."
         subparser = parser.add_parser(self.name, description=description, help=description)
-        subparser.add_argument("studies", metavar="DIR", nargs="+", help="a folder of either command")
+        subparser.add_argument("studies", metavar="DIR", nargs="+", help="a folder of one of these commands")
         subparser.add_argument(
             "--metrics",
             metavar="NAME",
@@ -45,7 +45,7 @@ def tabulate(directories: List[str], metrics: Sequence[str] = (), markdown: Opti
     # Parameters
 
     directories : `List[str]`
-        Folders of `allennlp cross-validate` or `allennlp compare`, with something finished in them.
+        Folders of `allennlp train`, `allennlp cross-validate` or `allennlp compare`, with something finished in them.
     metrics : `Sequence[str]`, optional (default = `()`)
         See `results_table`.
     markdown : `str`, optional (default = `None`)
@@ -54,7 +54,7 @@ def tabulate(directories: List[str], metrics: Sequence[str] = (), markdown: Opti
     # Returns
 
     `ResultsTable`
-        A row for each study and each variant, in the order of the folders. It is printed, too.
+        A row for each run, study and variant, in the order of the folders. It is printed, too.
 
     # Raises
 

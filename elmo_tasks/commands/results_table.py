@@ -1,16 +1,17 @@
-"""Finished studies and comparisons as one table, for the console and for a page of Markdown."""
+"""Finished runs, studies and comparisons as one table, for the console and for a page of Markdown."""
 
 import json
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from allennlp.common.checks import ConfigurationError
+from allennlp.models.archival import CONFIG_NAME
 from rich.table import Table
 
 from elmo_tasks.commands.comparison import FILE_NAME as COMPARISON
 from elmo_tasks.commands.comparison import Comparison, summary
 from elmo_tasks.commands.study_results import FILE_NAME as STUDY
-from elmo_tasks.commands.study_results import read_results
+from elmo_tasks.commands.study_results import read_results, run_results
 from elmo_tasks.commands.study_tables import INTERVAL, figure, interval_text
 
 BASELINE = "baseline"
@@ -83,26 +84,29 @@ def read_rows(directory: Path) -> List[Row]:
     # Parameters
 
     directory : `Path`
-        Of a finished study of `allennlp cross-validate`, or of `allennlp compare`.
+        Of a finished study of `allennlp cross-validate`, of `allennlp compare`, or of a run of `allennlp train`.
 
     # Returns
 
     `List[Row]`
-        One for the study, or one for each variant that is finished.
+        One for the study or the run, or one for each variant that is finished.
 
     # Raises
 
     `ConfigurationError`
-        There is neither.
+        There is none of them, or the run is not finished.
     """
     if (directory / COMPARISON).is_file():
         return comparison_rows(json.loads((directory / COMPARISON).read_text(encoding="utf-8")))
-    if not (directory / STUDY).is_file():
-        raise ConfigurationError(
-            f"{directory} must be a folder of `allennlp cross-validate` or `allennlp compare` with something finished "
-            f"in it, but has neither {STUDY} nor {COMPARISON}"
-        )
-    return [Row(directory.resolve().name, summary(read_results(directory)), {})]
+    name = directory.resolve().name
+    if (directory / STUDY).is_file():
+        return [Row(name, summary(read_results(directory)), {})]
+    if (directory / CONFIG_NAME).is_file():
+        return [Row(name, summary(run_results(directory)), {})]
+    raise ConfigurationError(
+        f"{directory} must be a folder of `allennlp train`, `allennlp cross-validate` or `allennlp compare` with "
+        f"something finished in it, but has neither {CONFIG_NAME}, {STUDY} nor {COMPARISON}"
+    )
 
 
 def comparison_rows(comparison: Comparison) -> List[Row]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 from allennlp.common.checks import ConfigurationError
+from allennlp.models.archival import CONFIG_NAME
 from scipy.stats import t as student_t
 
-from elmo_tasks.commands.study import Study
+from elmo_tasks.commands.study import Run, Study
 from elmo_tasks.commands.study_config import main_metric
 from elmo_tasks.common.files import written_whole
 
@@ -21,6 +22,8 @@ Results = Dict[str, Any]
 FILE_NAME = "cross_validation.json"
 CONFIDENCE = 0.95
 SUMMARIZED = ("test_", "best_validation_")
+# What `allennlp train` takes where the config sets no `random_seed` (`allennlp.common.util.prepare_environment`).
+ALLENNLP_SEED = 13370
 
 
 def spread(values: Sequence[float]) -> Dict[str, Any]:
@@ -72,8 +75,6 @@ def study_results(study: Study) -> Results:
         - `runs`: `fold`, `seed`, `directory` and all `metrics` of each run.
     """
     metrics_of = {(run.fold, run.seed): run.metrics() for run in study.runs}
-    shared = set.intersection(*({name for name, value in m.items() if _is_figure(value)} for m in metrics_of.values()))
-    in_order = [name for name in next(iter(metrics_of.values())) if name in shared and name.startswith(SUMMARIZED)]
     return {
         "num_folds": study.num_folds,
         "seeds": study.seeds,
@@ -83,7 +84,7 @@ def study_results(study: Study) -> Results:
             name: _summary(
                 [[metrics_of[fold, seed][name] for seed in study.seeds] for fold in study.folds], study.num_folds > 0
             )
-            for name in in_order
+            for name in _summarized(list(metrics_of.values()))
         },
         "runs": [
             {
@@ -95,6 +96,42 @@ def study_results(study: Study) -> Results:
             for run in study.runs
         ],
         "config": study.config,
+    }
+
+
+def run_results(directory: Path) -> Results:
+    """
+    # Parameters
+
+    directory : `Path`
+        Of a finished run of `allennlp train`.
+
+    # Returns
+
+    `Dict[str, Any]`
+        As `study_results`, of this run alone.
+
+    # Raises
+
+    `ConfigurationError`
+        The run is not finished, or has no test figures.
+    """
+    config = json.loads((directory / CONFIG_NAME).read_text(encoding="utf-8"))
+    run = Run(None, config.get("random_seed", ALLENNLP_SEED), directory)
+    metrics = run.metrics()
+    if not metrics:
+        raise ConfigurationError(
+            f"{directory} must be the folder of a finished run with test figures, but has none; "
+            "wait for its end, or train with `evaluate_on_test`"
+        )
+    return {
+        "num_folds": 0,
+        "seeds": [run.seed],
+        "main_metric": main_metric(config),
+        "spread_over": "seeds",
+        "metrics": {name: _summary([[metrics[name]]], has_folds=False) for name in _summarized([metrics])},
+        "runs": [{"fold": None, "seed": run.seed, "directory": ".", "metrics": metrics}],
+        "config": config,
     }
 
 
@@ -172,6 +209,11 @@ def write_results(results: Results, directory: Path) -> Path:
         json.dump(results, results_file, indent=2)
         results_file.write("\n")
     return path
+
+
+def _summarized(metrics_of_runs: List[Dict[str, Any]]) -> List[str]:
+    shared = set.intersection(*({name for name, value in m.items() if _is_figure(value)} for m in metrics_of_runs))
+    return [name for name in metrics_of_runs[0] if name in shared and name.startswith(SUMMARIZED)]
 
 
 def _summary(values: List[List[float]], has_folds: bool) -> Dict[str, Any]:

@@ -107,5 +107,7 @@ def test_rows_come_from_studies_and_from_comparisons(tmp_path):
 
 
 def test_a_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"has neither cross_validation\.json nor comparison\.json"):
+    with pytest.raises(
+        ConfigurationError, match=r"has neither config\.json, cross_validation\.json nor comparison\.json"
+    ):
         read_rows(tmp_path)

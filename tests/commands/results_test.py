@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.commands.results import tabulate
 from elmo_tasks.commands.study import Study
@@ -43,3 +44,22 @@ def test_rows_keep_the_order_of_the_folders(study_folder):
     table = tabulate(folders)
     assert [row[0] for row in table.body] == ["b", "a"]
     assert table.header == ["name", "test_accuracy", "95 % interval", "training"]
+
+
+def test_a_run_is_a_row_beside_studies(study_folder, tmp_path):
+    study = study_folder("mr_seeds", "data/mr/rt_val.txt", [0.7, 0.8])
+    run = tmp_path / "mr_words"
+    run.mkdir()
+    config = {"test_data_path": "data/mr/rt_val.txt", "trainer": {"validation_metric": "+accuracy"}}
+    (run / "config.json").write_text(json.dumps(config))
+    metrics = {"training_duration": "0:01:05", "best_validation_accuracy": 0.76, "test_accuracy": 0.75}
+    (run / "metrics.json").write_text(json.dumps(metrics))
+    table = tabulate([study, str(run)])
+    assert table.title == "mr/rt_val.txt"
+    assert table.body[1] == ["mr_words", "1 seed", "0.7500", "", "1 min 5 s"]
+
+
+def test_a_run_that_is_not_finished_is_named(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match=f"{tmp_path} must be the folder of a finished run with test figures"):
+        tabulate([str(tmp_path)])
