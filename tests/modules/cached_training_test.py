@@ -82,8 +82,7 @@ def test_two_runs_at_once_fill_one_cache_with_each_sentence_once(start, tmp_path
     expected = losses(*plain)
     assert losses(*first) == pytest.approx(expected, abs=1e-5)
     assert losses(*second) == pytest.approx(expected, abs=1e-5)
-    environment = DiskTier(str(tmp_path / "cache"), 10**9)._environment()
-    assert environment.stat()["entries"] == len(distinct_sentences())
+    assert len(DiskTier(str(tmp_path / "cache"), 10**9)) == len(distinct_sentences())
 
 
 def test_run_killed_while_it_fills_the_cache_leaves_one_that_serves(start, tmp_path):
@@ -96,7 +95,7 @@ def test_run_killed_while_it_fills_the_cache_leaves_one_that_serves(start, tmp_p
         time.sleep(0.002)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    num_entries = DiskTier(str(tmp_path / "cache"), 10**9)._environment().stat()["entries"]
+    num_entries = len(DiskTier(str(tmp_path / "cache"), 10**9))
     assert 0 < num_entries < len(distinct_sentences())
     again, plain = start("again", **cache), start("plain")
     assert losses(*again) == pytest.approx(losses(*plain), abs=1e-5)
@@ -108,5 +107,4 @@ def test_two_processes_of_one_training_share_the_cache_and_agree_on_the_mix(star
     state = torch.load(run[1] / "best.th")
     (gamma,) = [value for name, value in state.items() if name.endswith("scalar_mix.gamma")]
     assert gamma.item() != 1.0
-    environment = DiskTier(str(tmp_path / "cache"), 10**9)._environment()
-    assert environment.stat()["entries"] == len(distinct_sentences())
+    assert len(DiskTier(str(tmp_path / "cache"), 10**9)) == len(distinct_sentences())

@@ -471,7 +471,7 @@ def test_other_settings_of_the_reader_get_entries_of_their_own(train, bilm_folde
         embedder = {"pretrained": str(bilm_folder), "cache": {"directory": str(tmp_path / cache)}}
         run = train(embedder, data=(rows, rows), **reader)
         loss = json.loads((run / "metrics.json").read_text())["training_loss"]
-        return loss, DiskTier(str(tmp_path / cache), 10**9)._environment().stat()["entries"]
+        return loss, len(DiskTier(str(tmp_path / cache), 10**9))
 
     cased, num_cased = metrics_and_entries("cache")
     lowered, num_all = metrics_and_entries("cache", lowercase_elmo=True)
