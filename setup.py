@@ -50,6 +50,8 @@ CLASSIC = ["allennlp==2.10.1", "allennlp-models==2.10.1", "matplotlib", "jinja2"
 
 # For `allennlp sweep` alone. Before 4.3 a process that was killed could leave the journal locked.
 OPTUNA = "optuna>=4.3"
+# For `allennlp predict-bulk` alone; it brings the Dask of its own version.
+DASK = "distributed>=2023.5"
 
 setup(
     name="elmo_tasks",
@@ -66,7 +68,18 @@ setup(
         *(f'{requirement}; python_version < "3.11"' for requirement in CLASSIC),
     ],
     extras_require={
+        "bulk": [DASK],
         "sweep": [OPTUNA],
-        "dev": [OPTUNA, "pytest", "pytest-timeout", "pytest-xdist", "hypothesis", "ruff", "mypy", "import-linter"],
+        "dev": [
+            DASK,
+            OPTUNA,
+            "pytest",
+            "pytest-timeout",
+            "pytest-xdist",
+            "hypothesis",
+            "ruff",
+            "mypy",
+            "import-linter",
+        ],
     },
 )

@@ -46,6 +46,7 @@ REGISTERED = {
         "cross-validate",
         "elmo",
         "export-bilm",
+        "predict-bulk",
         "report",
         "results",
         "scalar-mix",

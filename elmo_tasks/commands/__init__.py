@@ -5,6 +5,7 @@ from elmo_tasks.commands.compare import CompareCommand
 from elmo_tasks.commands.cross_validate import CrossValidateCommand
 from elmo_tasks.commands.elmo import ElmoCommand
 from elmo_tasks.commands.export_bilm import ExportBiLmCommand
+from elmo_tasks.commands.predict_bulk import PredictBulkCommand
 from elmo_tasks.commands.report import ReportCommand
 from elmo_tasks.commands.results import ResultsCommand
 from elmo_tasks.commands.scalar_mix import ScalarMixCommand
@@ -16,6 +17,7 @@ __all__ = [
     "CrossValidateCommand",
     "ElmoCommand",
     "ExportBiLmCommand",
+    "PredictBulkCommand",
     "ReportCommand",
     "ResultsCommand",
     "ScalarMixCommand",
