@@ -144,7 +144,7 @@ def test_quote_characters_of_the_pairs_cost_a_csv_reader_rows(name: str) -> None
     assert len(rows_with_quoting) - 1 < len(read_pairs(name))
 
 
-@pytest.mark.parametrize(("name", "num_rows"), [(NEWS_FILES[0], 40), (NEWS_FILES[1], 15)])
+@pytest.mark.parametrize(("name", "num_rows"), [(NEWS_FILES[0], 160), (NEWS_FILES[1], 40)])
 def test_news_has_as_many_rows_of_each_class_all_quoted(name: str, num_rows: int) -> None:
     assert all(re.fullmatch(r'"[1-4]","([^"]|"")+","([^"]|"")+"', line) for line in read_lines(name))
     labels = [label for label, _ in read_news(name)]
@@ -195,7 +195,7 @@ def test_topics_of_held_out_news_can_be_learnt_from_the_training_part() -> None:
     (labels, texts), (held_out_labels, held_out_texts) = (zip(*read_news(name)) for name in NEWS_FILES)
     classifier = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
     classifier.fit(texts, labels)
-    assert classifier.score(held_out_texts, held_out_labels) > 0.55
+    assert classifier.score(held_out_texts, held_out_labels) > 0.92
 
 
 def test_word_overlap_tells_paraphrases_better_than_always_yes() -> None:

@@ -135,15 +135,15 @@ def test_columns_that_the_csv_files_do_not_have_are_an_error(write):
         AgNewsReader(text_columns=[])
 
 
-def test_sample_has_forty_and_fifteen_rows_of_each_class():
-    for name, number in [("train.csv", 40), ("test.csv", 15)]:
+def test_sample_has_as_many_rows_of_each_class():
+    for name, number in [("train.csv", 160), ("test.csv", 40)]:
         labels = Counter(label for *_, label in read(AgNewsReader(), SAMPLE / name))
         assert labels == dict.fromkeys(("World", "Sports", "Business", "Sci/Tech"), number)
 
 
 def test_dev_part_is_a_tenth_of_each_class_of_the_training_file():
     train, dev = (read(AgNewsReader(), f"{SAMPLE}/train.csv#{part}") for part in ("train", "dev"))
-    assert Counter(label for *_, label in dev) == dict.fromkeys(("World", "Sports", "Business", "Sci/Tech"), 4)
+    assert Counter(label for *_, label in dev) == dict.fromkeys(("World", "Sports", "Business", "Sci/Tech"), 16)
     assert sorted(train + dev) == sorted(read(AgNewsReader(), SAMPLE / "train.csv"))
 
 

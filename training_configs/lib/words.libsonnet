@@ -14,7 +14,7 @@
 
   trainer+: {
     num_epochs: 20,
-    // With five batches an epoch, as on the sample, the first epochs are no better than chance.
+    // With eighteen batches an epoch, as on the sample, the first epochs are little better than chance.
     patience: 10,
     optimizer: { type: 'adam', lr: 3e-3 },
   },
