@@ -99,6 +99,8 @@ class DiskTier:
                     payload = self._payload(data_file, key)
                     if payload is not None:
                         found[key] = payload
+        except FileNotFoundError:  # somebody has removed it; the next writer makes it anew
+            pass
         except OSError as error:
             self._give_up("cannot be read", error)
         return found
