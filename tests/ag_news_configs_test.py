@@ -87,4 +87,4 @@ def test_predictions_name_the_classes_of_the_corpus(tmp_path):
     assert {frozenset(output["label_probabilities"]) for output in outputs} == {frozenset(NAMES.values())}
     right = [output["label"] == NAMES[label] for output, (label, *_) in zip(outputs, rows)]
     assert sum(right) > 0.8 * len(rows)
-    assert json.loads((tmp_path / "run/metrics.json").read_text())["test_accuracy"] > 0.35
+    assert json.loads((tmp_path / "run/metrics.json").read_text())["test_accuracy"] > 0.8
