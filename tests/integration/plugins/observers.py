@@ -4,6 +4,7 @@ import io
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import torch
@@ -75,3 +76,18 @@ class RecordForTest(TrainerCallback):
             for name, parameter in self.trainer.model.named_parameters()
             if "scalar_mix" in name
         }
+
+
+@TrainerCallback.register("kill_one_for_test")
+class KillOneForTest(TrainerCallback):
+    """
+    Kills one process of several in epoch 2, and leaves the time of it in `killed` in the run's directory.
+
+    The environment variable `KILL_ONE` says which: `rank`, the second process; `command`, the one that started them.
+    """
+
+    def on_batch(self, trainer, *args, is_training=False, **kwargs):
+        victim = {"rank": os.getpid(), "command": os.getppid()}.get(os.environ.get("KILL_ONE"))
+        if victim and is_training and args[3] == 1 and trainer._rank == 1:
+            (Path(trainer._serialization_dir) / "killed").write_text(str(time.time()))
+            os.kill(victim, signal.SIGKILL)
