@@ -12,10 +12,11 @@ from elmo_tasks.common.version_pairs import check_versions
 # Before anything else is imported: a wrong pair of libraries is to end in one sentence.
 check_versions()
 
-from elmo_tasks.common import compatibility, environment, untrusted_files  # noqa: E402
+from elmo_tasks.common import compatibility, environment, interruptions, untrusted_files  # noqa: E402
 
 environment.set_defaults()
 compatibility.apply()
+interruptions.apply()
 untrusted_files.apply()
 
 from elmo_tasks import commands, dataset_readers, models, modules, predictors, training  # noqa: E402, F401

@@ -1,0 +1,167 @@
+"""
+What AllenNLP leaves half-written when a training run is killed, and cannot go on from.
+
+Each function below is one cure, put in the place of what AllenNLP does; its docstring says what happens without it.
+They may be applied in any order and any number of times. `elmo_tasks` applies them at import.
+"""
+
+import json
+import logging
+import os
+import shutil
+from typing import Any, Callable, List, Optional
+
+import allennlp.commands.train as train
+import allennlp.models as models
+import allennlp.models.archival as archival
+import allennlp.training.util as training_util
+from allennlp.common import Params
+from allennlp.common.meta import META_NAME
+from allennlp.data import Vocabulary
+
+from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
+from elmo_tasks.common.replacement import replace_once
+
+logger = logging.getLogger(__name__)
+
+# All that a run has in its folder before its vocabulary.
+_FIRST_FILES = {
+    archival.CONFIG_NAME,
+    archival.CONFIG_NAME + PARTIAL_SUFFIX,
+    META_NAME,
+    "out.log",
+    "vocabulary" + PARTIAL_SUFFIX,
+}
+
+
+def apply() -> None:
+    """Applies every cure."""
+    for cure in CURES:
+        cure()
+
+
+def begin_again_where_nothing_was_learnt() -> None:
+    """
+    `--recover` of a run that was killed in its first moments: "does not exist", "doesn't contain a config.json. You
+    probably gave the wrong directory", a JSON error, or a vocabulary without labels.
+
+    A run counts as begun when its vocabulary is there. Where the folder is empty, or has nothing but what comes before
+    the vocabulary, the run begins again, if its config is the same or was not written yet. Any other folder is left to
+    AllenNLP, which says what is wrong with it.
+    """
+
+    def from_the_start(train_model: Callable) -> Callable:
+        def train_from_the_start(
+            params: Params, serialization_dir: Any, recover: bool = False, *args: Any, **kwargs: Any
+        ) -> Any:
+            if recover and _is_barely_begun(serialization_dir):
+                if _is_json(os.path.join(serialization_dir, archival.CONFIG_NAME)):
+                    training_util.create_serialization_dir(params, serialization_dir, recover=True, force=False)
+                logger.info("The run in %s had not begun; it begins again.", serialization_dir)
+                _empty(serialization_dir)
+                recover = False
+            return train_model(params, serialization_dir, recover, *args, **kwargs)
+
+        return train_from_the_start
+
+    replace_once(train, "train_model", from_the_start)
+
+
+def _is_barely_begun(folder: str) -> bool:
+    return os.path.isdir(folder) and set(os.listdir(folder)) <= _FIRST_FILES
+
+
+def _is_json(path: str) -> bool:
+    try:
+        with open(path, encoding="utf-8") as file:
+            json.load(file)
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
+def _empty(folder: str) -> None:
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(path):
+            shutil.rmtree(path)
+        else:
+            os.remove(path)
+
+
+def write_configs_whole() -> None:
+    """
+    A run that is killed while it writes `config.json`, which it does again each time it recovers, leaves half a file,
+    and neither recovers nor makes an archive.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(to_file: Callable) -> Callable:
+        def to_file_whole(self: Params, params_file: Any, *args: Any, **kwargs: Any) -> None:
+            with written_whole(params_file) as partial:
+                to_file(self, partial, *args, **kwargs)
+
+        return to_file_whole
+
+    replace_once(Params, "to_file", whole)
+
+
+def write_vocabularies_whole() -> None:
+    """
+    A run that is killed while it writes its vocabulary leaves some of its files; with several processes it recovers
+    with those words and labels.
+
+    The folder appears when it is complete. Where there is one, its files are replaced, each as a whole.
+    """
+
+    def whole(save_to_files: Callable) -> Callable:
+        def save_to_files_whole(self: Vocabulary, directory: Any) -> None:
+            directory = os.fspath(directory).rstrip(os.sep)
+            partial = directory + PARTIAL_SUFFIX
+            shutil.rmtree(partial, ignore_errors=True)
+            save_to_files(self, partial)
+            try:
+                os.replace(partial, directory)
+            except OSError:  # there is one, and it is not empty
+                for name in os.listdir(partial):
+                    os.replace(os.path.join(partial, name), os.path.join(directory, name))
+                os.rmdir(partial)
+
+        return save_to_files_whole
+
+    replace_once(Vocabulary, "save_to_files", whole)
+
+
+def write_archives_whole() -> None:
+    """
+    A run that is killed while it writes `model.tar.gz` leaves half a file that looks like a finished model.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(archive_model: Callable) -> Callable:
+        def archive_model_whole(
+            serialization_dir: Any,
+            weights: str = archival._DEFAULT_WEIGHTS,
+            archive_path: Any = None,
+            include_in_archive: Optional[List[str]] = None,
+        ) -> str:
+            path = os.fspath(archive_path or serialization_dir)
+            path = os.path.join(path, "model.tar.gz") if os.path.isdir(path) else path
+            with written_whole(path) as partial:
+                archive_model(serialization_dir, weights, partial, include_in_archive)
+            return path
+
+        return archive_model_whole
+
+    replace_once(archival, "archive_model", whole)
+    train.archive_model = models.archive_model = archival.archive_model
+
+
+CURES: List[Callable[[], None]] = [
+    begin_again_where_nothing_was_learnt,
+    write_configs_whole,
+    write_vocabularies_whole,
+    write_archives_whole,
+]
