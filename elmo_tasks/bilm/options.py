@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
+from elmo_tasks.common.files import written_whole
+
 # The character table of a weight file has 261 rows (256 bytes and five marks). `options.json` counts one more where
 # it describes a biLM in use, since id 0 is then padding; bilm-tf's training options count 261.
 NUM_CHARACTERS_IN_FILE = 261
@@ -203,7 +205,7 @@ class BiLmOptions:
         path : `str`
             Where to write the official `options.json`.
         """
-        with open(path, "w", encoding="utf-8") as options_file:
+        with written_whole(path) as partial, open(partial, "w", encoding="utf-8") as options_file:
             json.dump(self.to_dict(), options_file, indent=2)
             options_file.write("\n")
 

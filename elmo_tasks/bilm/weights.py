@@ -8,7 +8,6 @@ transformation. So a file that was read is written again bit for bit.
 
 import hashlib
 import json
-import os
 from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 import h5py
@@ -18,6 +17,7 @@ import torch
 from elmo_tasks.bilm.character_encoder import CharacterEncoder
 from elmo_tasks.bilm.network import BiLm
 from elmo_tasks.bilm.word_table import WordTable
+from elmo_tasks.common.files import written_whole
 
 DTYPES = ("float32", "float16")
 
@@ -112,20 +112,14 @@ def save_weights(bilm: BiLm, path: str, dtype: str = "float32") -> None:
     """
     if dtype not in DTYPES:
         raise ValueError(f"`dtype` must be one of {DTYPES}, but is {dtype!r}")
-    temporary_path = f"{path}.{os.getpid()}.tmp"
-    try:
-        with h5py.File(temporary_path, "w") as file:
-            for key, array in _arrays(bilm):
-                with numpy.errstate(over="ignore"):
-                    stored = array.astype("float32" if key.endswith("/B") else dtype)
-                if not numpy.isfinite(stored).all():
-                    largest = numpy.abs(array).max()
-                    raise ValueError(f"`{key}` must be finite in {dtype}, but its largest weight is {largest}")
-                file[key] = stored
-        os.replace(temporary_path, path)
-    finally:
-        if os.path.exists(temporary_path):
-            os.remove(temporary_path)
+    with written_whole(path) as partial, h5py.File(partial, "w") as file:
+        for key, array in _arrays(bilm):
+            with numpy.errstate(over="ignore"):
+                stored = array.astype("float32" if key.endswith("/B") else dtype)
+            if not numpy.isfinite(stored).all():
+                largest = numpy.abs(array).max()
+                raise ValueError(f"`{key}` must be finite in {dtype}, but its largest weight is {largest}")
+            file[key] = stored
 
 
 def weights_digest(bilm: BiLm) -> str:

@@ -45,7 +45,7 @@ from allennlp.common.checks import ConfigurationError, check_for_gpu
 from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.moving_average import MovingAverage
 
-from elmo_tasks.common.files import written_whole
+from elmo_tasks.common.files import save_whole, written_whole
 from elmo_tasks.common.replacement import replace_once
 
 logger = logging.getLogger(__name__)
@@ -297,10 +297,10 @@ def write_the_best_weights_whole() -> None:
     The file appears when it is complete (`written_whole`).
     """
 
-    def whole(save_model_state: Callable) -> Callable:
+    def whole(_: Callable) -> Callable:
         def save_model_state_whole(self: gradient_descent_trainer.GradientDescentTrainer, path: str) -> None:
-            with written_whole(path) as partial:
-                save_model_state(self, partial)
+            model = self.model if self._ddp_wrapped_model is None else self._ddp_wrapped_model
+            save_whole(model.state_dict(), path)
 
         return save_model_state_whole
 

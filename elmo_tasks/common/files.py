@@ -1,8 +1,11 @@
 """Files that are either whole or not there."""
 
 import contextlib
+import io
 import os
-from typing import Iterator, Union
+from typing import Any, Iterator, Optional, Union
+
+import torch
 
 PARTIAL_SUFFIX = ".partial"
 
@@ -27,6 +30,11 @@ def written_whole(path: Union[str, os.PathLike]) -> Iterator[str]:
 
     `Iterator[str]`
         For `with`: the path to write to.
+
+    # Raises
+
+    `OSError`
+        Where the file cannot be written, such as on a full disk, in one sentence.
     """
     path = os.fspath(path)
     partial = path + PARTIAL_SUFFIX
@@ -34,12 +42,54 @@ def written_whole(path: Union[str, os.PathLike]) -> Iterator[str]:
         yield partial
         flush_to_disk(partial)
         os.replace(partial, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
             os.remove(partial)
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, f"{path} cannot be written, and is left as it was: {reason(error)}") from error
         raise
     if os.name == "posix":  # elsewhere a folder cannot be opened
         flush_to_disk(os.path.dirname(path) or os.curdir)
+
+
+def save_whole(content: Any, path: Union[str, os.PathLike]) -> None:
+    """
+    `torch.save` to a file that is whole or not there (`written_whole`).
+
+    # Parameters
+
+    content : `Any`
+        What `torch.save` takes.
+    path : `Union[str, os.PathLike]`
+
+    # Raises
+
+    `OSError`
+        As there: torch itself reports a full disk as an "unexpected pos".
+    """
+    with written_whole(path) as partial, _RememberingFile(io.FileIO(partial, "w")) as file:
+        try:
+            torch.save(content, file)
+        except RuntimeError as error:
+            if file.error is None:
+                raise
+            raise file.error from error
+
+
+class _RememberingFile(io.BufferedWriter):
+    error: Optional[OSError] = None
+
+    def write(self, content: Any) -> int:
+        try:
+            return super().write(content)
+        except OSError as error:
+            self.error = error
+            raise
+
+
+def reason(error: OSError) -> str:
+    """Why the system refused something, in the few words that it has for it."""
+    return os.strerror(error.errno) if error.errno is not None else str(error)
 
 
 def flush_to_disk(path: str) -> None:

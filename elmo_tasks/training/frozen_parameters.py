@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional
 
 import torch
 
-from elmo_tasks.common.files import written_whole
+from elmo_tasks.common.files import save_whole
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +66,7 @@ class FrozenParameters:
             found = torch.load(self._path, map_location="cpu")
         else:
             found = {name: parameter.detach() for name, parameter in frozen.items()}
-            with written_whole(self._path) as partial:
-                torch.save(found, partial)
+            save_whole(found, self._path)
             logger.info("%d frozen parameters are in %s, not in the checkpoints", len(found), self._path)
         return {
             name: parameter._version

@@ -1,8 +1,10 @@
 import os
+import resource
 
 import pytest
+import torch
 
-from elmo_tasks.common.files import written_whole
+from elmo_tasks.common.files import save_whole, written_whole
 
 
 def test_the_file_is_there_when_it_is_complete(tmp_path):
@@ -63,3 +65,21 @@ def test_a_name_without_a_folder_is_in_the_working_directory(tmp_path, monkeypat
     with written_whole("metrics.json") as partial, open(partial, "w") as file:
         file.write("whole")
     assert (tmp_path / "metrics.json").read_text() == "whole"
+
+
+def test_a_full_disk_is_told_in_one_sentence(tmp_path):
+    """Torch alone says "unexpected pos 576 vs 534"."""
+    path = tmp_path / "best.th"
+    save_whole({"weight": torch.zeros(10)}, path)
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
+        try:
+            save_whole({"weight": torch.zeros(100_000)}, path)
+        except OSError as error:
+            expected = f"[Errno 27] {path} cannot be written, and is left as it was: File too large"
+            os._exit(0 if str(error) == expected else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
+    assert os.listdir(tmp_path) == ["best.th"]
+    assert torch.equal(torch.load(path)["weight"], torch.zeros(10))
