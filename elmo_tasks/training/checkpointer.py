@@ -11,7 +11,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 
-from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
+from elmo_tasks.common.files import PARTIAL_SUFFIX, save_whole
 from elmo_tasks.training.frozen_parameters import FrozenParameters
 
 logger = logging.getLogger(__name__)
@@ -104,8 +104,7 @@ class AtomicCheckpointer(Checkpointer):
                 (trainer_state, self._training_state_path(*at)),
                 (model_state, self._model_state_path(*at)),
             ):
-                with written_whole(path) as partial:
-                    torch.save(content, partial)
+                save_whole(content, path)
         # AllenNLP finds both files there and leaves them; it notes the time and removes old pairs.
         super().save_checkpoint(trainer)
 
@@ -127,6 +126,8 @@ class AtomicCheckpointer(Checkpointer):
             except UNREADABLE as error:
                 errors[self._model_state_path(*at)] = error
                 continue
+            # From here on its intervals are counted, as if this process had saved it.
+            self._last_save_num_epochs_completed, self._last_save_num_batches_in_epoch_completed = at
             if errors:
                 logger.warning(
                     "Recovering from %s, since newer checkpoints cannot be read: %s",
@@ -162,8 +163,7 @@ class AtomicCheckpointer(Checkpointer):
         path = os.path.join(self._serialization_dir, "best.th")
         if self._is_primary:
             averages = trainer_state.get("moving_average", {}).get("shadows", {})
-            with written_whole(path) as partial:
-                torch.save({**model_state, **_named_as_in(model_state, averages)}, partial)
+            save_whole({**model_state, **_named_as_in(model_state, averages)}, path)
         return TrainerCheckpoint(model_state, {**trainer_state, "best_model_filename": path})
 
 

@@ -1,5 +1,6 @@
 """What AllenNLP forgets when a run is interrupted and continued."""
 
+import json
 import os
 import random
 from typing import Any, Dict, List, Optional
@@ -23,7 +24,8 @@ class ResumptionCallback(TrainerCallback):
     them. It does not run through the validation, though, whose sampler draws from the same random numbers as that of
     the training data, so that the batches come in another order; torch's random state is that of a new process, and
     so is the dropout; and after a checkpoint within an epoch, that epoch's training loss is the sum over the second
-    part, divided by the number of all batches. This callback stores random states and sums with each checkpoint.
+    part, divided by the number of all batches. This callback stores random states and sums with each checkpoint. A run
+    that was killed after its last epoch gets the figures of this epoch, and one whose patience is spent trains no more.
 
     A run on the CPU is then equal to one that was not interrupted, with these limits: after a checkpoint within an
     epoch, the other training metrics of that epoch are those of its second part. In distributed training all
@@ -57,6 +59,9 @@ class ResumptionCallback(TrainerCallback):
         if "cuda" in self._loaded and trainer.cuda_device.type == "cuda":
             torch.cuda.set_rng_state(self._loaded["cuda"], trainer.cuda_device)
         self._restore_order_in_the_resumed_epoch(trainer)
+        if trainer._metric_tracker.should_stop_early():
+            # AllenNLP looks at the patience after an epoch that it trains, and would train one more.
+            trainer._num_epochs = trainer._start_after_epochs_completed
 
     def _restore_order_in_the_resumed_epoch(self, trainer: GradientDescentTrainer) -> None:
         """There is no call-back between the epochs that are only run through and the first that is trained."""
@@ -105,6 +110,22 @@ class ResumptionCallback(TrainerCallback):
         self._loaded = None
         self._order_state = random.getstate()
         self._sums = dict.fromkeys(LOSSES, 0.0)
+
+    def on_end(
+        self,
+        trainer: GradientDescentTrainer,
+        metrics: Optional[Dict[str, Any]] = None,
+        epoch: Optional[int] = None,
+        is_primary: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        if metrics is None or "epoch" in metrics or not self.serialization_dir:
+            return
+        # No epoch was left to train. The figures of the last one, which `metrics.json` is to hold, are in its file.
+        path = os.path.join(self.serialization_dir, f"metrics_epoch_{epoch}.json")
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as metrics_file:
+                metrics.update(json.load(metrics_file))
 
     def state_dict(self) -> Dict[str, Any]:
         state = {"cpu": torch.get_rng_state(), "order": self._order_state, "sums": dict(self._sums)}

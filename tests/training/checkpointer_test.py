@@ -254,3 +254,11 @@ def test_a_run_without_frozen_parameters_in_its_checkpoints_recovers(make_traine
 def test_best_weights_share_the_bytes_of_a_complete_checkpoint(make_trainer, tmp_path):
     make_trainer(num_epochs=1, checkpointer={"type": "atomic"}).train()
     assert os.path.samefile(tmp_path / "best.th", tmp_path / "model_state_e1_b0.th")
+
+
+def test_a_recovered_run_saves_where_an_uninterrupted_one_does(tmp_path):
+    save(tmp_path, TrainerAtEpoch(1, batches=6))
+    checkpointer = AtomicCheckpointer(tmp_path, save_every_num_batches=3)
+    checkpointer.load_checkpoint()
+    saved = [checkpointer.maybe_save_checkpoint(TrainerAtEpoch(1, batches=batch), 1, batch) for batch in (7, 8, 9, 10)]
+    assert saved == [False, False, True, False]

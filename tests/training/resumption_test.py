@@ -80,3 +80,24 @@ def test_sums_of_a_resumed_epoch_are_not_added_to_the_next_one(make_trainer, tmp
 def test_checkpoint_of_a_run_without_the_plugin_can_be_continued(make_trainer, tmp_path):
     make_trainer(num_epochs=1, enable_default_callbacks=False).train()
     assert make_trainer(num_epochs=2).train()["epoch"] == 1
+
+
+def test_a_run_killed_after_its_last_epoch_has_the_figures_of_that_epoch(make_trainer, tmp_path):
+    metrics = make_trainer(serialization_dir=tmp_path, **OPTIONS).train()
+    resumed_metrics = make_trainer(serialization_dir=tmp_path, **OPTIONS).train()
+    assert comparable(resumed_metrics) == comparable(metrics)
+
+
+def test_a_run_whose_patience_is_spent_trains_no_more(make_trainer, tmp_path):
+    # Without a rate, the second epoch is no better than the first.
+    options = {
+        **OPTIONS,
+        "optimizer": {"type": "sgd", "lr": 0.0},
+        "patience": 1,
+        "validation_metric": "+size_in_evaluation",
+    }
+    metrics = make_trainer(serialization_dir=tmp_path, **options).train()
+    assert metrics["epoch"] == 1
+    resumed = make_trainer(serialization_dir=tmp_path, **options)
+    resumed._callbacks.append(KillCallback(2, 1))  # if it came so far
+    assert comparable(resumed.train()) == comparable(metrics)
