@@ -14,7 +14,7 @@ from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.sentence_file import Sentence, SentenceFile
 from elmo_tasks.commands.vector_file import ArrayType, vector_file_type
-from elmo_tasks.common.files import PARTIAL_SUFFIX, flush_to_disk, written_whole
+from elmo_tasks.common.files import PARTIAL_SUFFIX, flush_to_disk, reason, written_whole
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def check_output(path: str) -> None:
     folder = os.path.dirname(path) or os.curdir
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise ConfigurationError(f"{path} must be in a folder that can be written to, but {folder} is none")
-    if os.path.exists(path):
+    if os.path.exists(path) and not _lacks_only_the_end(path):
         raise ConfigurationError(f"{path} must be a new file, but is there already; remove it or choose another name")
 
 
@@ -58,7 +58,7 @@ class PartialOutput:
         self.num_arrays = 0
         """How many are in it, whatever happens to this process."""
         self._output_path = output_path
-        self._state_path = self.path + ".json"
+        self._state_path = _state_path(output_path)
         self._file_type = vector_file_type(output_path)
         self._array_type = array_type
         self._settings = settings
@@ -98,8 +98,11 @@ class PartialOutput:
         self._file = self._file_type(self.path, self.num_arrays)
         try:
             yield
-        finally:
-            self._file.close()
+        except BaseException:
+            with contextlib.suppress(Exception):  # what a full disk did not take, it does not take now either
+                self._file.close()
+            raise
+        self._file.close()
 
     def write(self, sentences: List[Sentence], arrays: List[numpy.ndarray]) -> None:
         """Adds the arrays of the next sentences. Once it returns, they are not lost."""
@@ -114,6 +117,9 @@ class PartialOutput:
         """Gives the file its name."""
         flush_to_disk(self.path)
         os.replace(self.path, self._output_path)
+
+    def forget(self) -> None:
+        """The very last step: a process that is killed before it leaves a sign that something may be lying about."""
         os.remove(self._state_path)
 
     def _save_state(self) -> None:
@@ -160,6 +166,8 @@ def partial_output(
 
     ConfigurationError
         Where the file cannot be written, is being written by another process, or was begun with other settings.
+    OSError
+        Where the disk is full; the sentence says how to go on.
     """
     check_output(output_path)
     settings = {
@@ -169,15 +177,25 @@ def partial_output(
         **settings,
     }
     with _locked(output_path):
+        if _lacks_only_the_end(output_path):
+            os.replace(output_path, output_path + PARTIAL_SUFFIX)
         output = PartialOutput(output_path, array_type, settings)
-        if output.is_begun:
-            logger.info("%s is continued after line %s.", output.path, f"{output.num_arrays:,}")
-        else:
-            _check_room(output_path, array_type.num_bytes(sentences.num_tokens))
-            output.begin(sentences, with_sentences)
-        with output.opened():
-            yield output
+        try:
+            if output.is_begun:
+                logger.info("%s is continued after line %s.", output.path, f"{output.num_arrays:,}")
+            else:
+                _check_room(output_path, array_type.num_bytes(sentences.num_tokens))
+                output.begin(sentences, with_sentences)
+            with output.opened():
+                yield output
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"{output.path} cannot be written: {reason(error)}. With room for it, the same command goes on after "
+                f"line {output.num_arrays:,}",
+            ) from error
         output.finish()
+    output.forget()
 
 
 @contextlib.contextmanager
@@ -193,6 +211,15 @@ def _locked(output_path: str) -> Iterator[None]:
         lock.release()
         with contextlib.suppress(FileNotFoundError):
             os.remove(lock.lock_file)
+
+
+def _state_path(output_path: str) -> str:
+    return output_path + PARTIAL_SUFFIX + ".json"
+
+
+def _lacks_only_the_end(path: str) -> bool:
+    """Whether the process that wrote a complete file was killed when it only had to tidy up."""
+    return os.path.exists(path) and os.path.exists(_state_path(path)) and not os.path.exists(path + PARTIAL_SUFFIX)
 
 
 def _check_room(path: str, num_bytes: int) -> None:

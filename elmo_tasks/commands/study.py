@@ -10,7 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.study_config import Config, config_changes, run_config
-from elmo_tasks.common.files import written_whole
+from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
 
 DESCRIPTION = "study.json"
 LOCK = ".lock"
@@ -134,7 +134,7 @@ class Study:
         if path.exists():
             self._check_same(json.loads(path.read_text(encoding="utf-8")), description)
             return
-        others = sorted(set(os.listdir(self.directory)) - {LOCK})
+        others = sorted(set(os.listdir(self.directory)) - {LOCK, DESCRIPTION + PARTIAL_SUFFIX})
         if others:
             raise ConfigurationError(
                 f"{self.directory} must be new, empty or the folder of a study, but it has no {DESCRIPTION}, and has "

@@ -97,3 +97,33 @@ def test_a_disk_that_is_too_small_is_told(opened, tmp_path, monkeypatch):
     with pytest.raises(ConfigurationError, match=r"needs 0\.0 GB, but its disk has 0\.0 GB free"), opened():
         pass
     assert os.listdir(tmp_path) == ["sentences.txt"]
+
+
+def test_a_process_killed_at_its_last_step_leaves_nothing_to_the_next(opened, sentences, tmp_path, monkeypatch):
+    monkeypatch.setattr(module.PartialOutput, "forget", lambda output: None)  # as if it were killed before
+    with opened() as output:
+        output.write(list(sentences), arrays(sentences))
+    monkeypatch.undo()
+    assert set(os.listdir(tmp_path)) == {"sentences.txt", "vectors.npz", "vectors.npz.partial.json"}
+    whole = (tmp_path / "vectors.npz").read_bytes()
+    with opened() as output:
+        assert output.num_arrays == 3
+    assert set(os.listdir(tmp_path)) == {"sentences.txt", "vectors.npz"}
+    assert (tmp_path / "vectors.npz").read_bytes() == whole
+
+
+def written_to_a_full_disk(opened, some, monkeypatch):
+    def full(path):
+        raise OSError(28, "some words of a library")
+
+    with opened() as output, monkeypatch.context() as patch:
+        patch.setattr(module, "flush_to_disk", full)
+        output.write(some, arrays(some))
+
+
+def test_a_full_disk_is_told_with_the_way_on(opened, sentences, tmp_path, monkeypatch):
+    with pytest.raises(OSError, match=r"partial cannot be written: No space.*line 0"):
+        written_to_a_full_disk(opened, list(sentences)[:1], monkeypatch)
+    with opened() as output:
+        output.write(list(sentences), arrays(sentences))
+    assert set(os.listdir(tmp_path)) == {"sentences.txt", "vectors.npz"}

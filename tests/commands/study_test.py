@@ -1,4 +1,5 @@
 import json
+import os
 
 import pytest
 from allennlp.common.checks import ConfigurationError
@@ -98,3 +99,9 @@ def test_two_processes_do_not_work_on_one_study(tmp_path):
 def test_the_description_says_what_is_studied(tmp_path):
     with Study(tmp_path, CONFIG, 2, 1).opened():
         assert json.loads((tmp_path / "study.json").read_text()) == {"num_folds": 2, "config": CONFIG}
+
+
+def test_a_folder_whose_description_was_being_written_is_new(tmp_path):
+    (tmp_path / "study.json.partial").write_text('{"num_fo')
+    with Study(tmp_path, CONFIG, 2, 1).opened():
+        assert sorted(os.listdir(tmp_path)) == [".lock", "study.json"]
