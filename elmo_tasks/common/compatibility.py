@@ -131,13 +131,11 @@ def hide_announcements_to_developers() -> None:
 
 def hide_false_alarms() -> None:
     """
-    Three lines that AllenNLP logs as warnings whenever a run recovers, or has several processes, though all is well.
+    Two lines that AllenNLP logs as warnings whenever a run has several processes, though all is well.
 
-    A recovered run finds its vocabulary, as do the processes of a distributed one; their trainer gets its rank twice;
-    and each reports that it completed the validation of an epoch.
+    Their trainer gets its rank twice, and each reports that it completed the validation of an epoch.
     """
     for name, message in (
-        ("allennlp.data.vocabulary", "vocabulary serialization directory"),
         ("allennlp.common.from_params", "Parameter local_rank for class GradientDescentTrainer was found in both"),
         ("allennlp.training.gradient_descent_trainer", "completed its entire epoch (validation)"),
     ):
