@@ -4,7 +4,7 @@ import glob
 import logging
 import os
 import pickle
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from allennlp.common.checks import ConfigurationError
@@ -134,6 +134,8 @@ class AtomicCheckpointer(Checkpointer):
                     self._model_state_path(*at),
                     "; ".join(f"{path} ({_first_line(error)})" for path, error in errors.items()),
                 )
+            elif self._is_primary and not self.state_is_sharded:
+                self._remove_what_is_left_over(newest_first)
             return self._with_best_weights(checkpoint)
         if errors:
             path, newest_error = next(iter(errors.items()))
@@ -143,6 +145,15 @@ class AtomicCheckpointer(Checkpointer):
                 f"train without --recover into another directory."
             ) from newest_error
         return None
+
+    def _remove_what_is_left_over(self, newest_first: List[Tuple[int, int]]) -> None:
+        """What a process would have removed after its last checkpoint, or was removing, when it was killed."""
+        if self._keep_most_recent_by_count is not None and self._keep_most_recent_by_age is None:
+            for at in newest_first[self._keep_most_recent_by_count :]:
+                self._remove_checkpoint(*at)
+        for path in glob.glob(os.path.join(glob.escape(self._serialization_dir), "training_state_*.th")):
+            if self._parse_training_state_path(path) not in newest_first:
+                os.remove(path)
 
     def _load(self, at: Tuple[int, int]) -> TrainerCheckpoint:
         # To the CPU first: on the GPU, the model would have to fit in twice.

@@ -262,3 +262,12 @@ def test_a_recovered_run_saves_where_an_uninterrupted_one_does(tmp_path):
     checkpointer.load_checkpoint()
     saved = [checkpointer.maybe_save_checkpoint(TrainerAtEpoch(1, batches=batch), 1, batch) for batch in (7, 8, 9, 10)]
     assert saved == [False, False, True, False]
+
+
+def test_a_recovered_run_removes_what_a_killed_process_was_about_to(tmp_path):
+    save(tmp_path, *map(TrainerAtEpoch, (1, 2, 3)), keep_most_recent_by_count=3)
+    os.remove(tmp_path / "model_state_e1_b0.th")  # its training state comes after it
+    save(tmp_path, TrainerAtEpoch(4), keep_most_recent_by_count=3)
+    assert AtomicCheckpointer(tmp_path).load_checkpoint().trainer_state["epochs_completed"] == 4
+    names = (f"{state}_state_e{epoch}_b0.th" for state in ("model", "training") for epoch in (3, 4))
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
