@@ -7,7 +7,9 @@ from typing import Any, Callable, Iterator, List, NamedTuple, Optional
 
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.row_formats import JsonLines
+from elmo_tasks.dataset_readers.text_lines import check_utf8
 from elmo_tasks.dataset_readers.tokenizers import AsciiWhitespaceTokenizer
 
 INPUT_FORMATS = ("text", "json-lines")
@@ -72,18 +74,10 @@ class SentenceFile:
         with open(self.path, encoding="utf-8-sig", errors="surrogateescape") as lines:
             for number, line in enumerate(lines):
                 try:
-                    _check_encoding(line)
+                    check_utf8(line)
                     yield Sentence(str(number), self._tokens(line))
                 except ConfigurationError as error:
                     raise ConfigurationError(f"{self.path}, line {number + 1}: {error}") from None
-
-
-def _check_encoding(line: str) -> None:
-    try:
-        line.encode()
-    except UnicodeEncodeError as error:
-        byte = ord(line[error.start]) - 0xDC00
-        raise ConfigurationError(f"must be UTF-8, but byte {byte:02x} is not; convert the file") from None
 
 
 def _split(text: str) -> List[str]:
@@ -98,7 +92,7 @@ def _tokens_of_json(line: str) -> List[str]:
     if "tokens" in fields:
         if isinstance(value, list) and all(isinstance(token, str) for token in value):
             return value
-        raise ConfigurationError(f"must hold a list of texts in `tokens`, but holds {value!r}")
+        raise ConfigurationError(f"must hold a list of texts in `tokens`, but holds {excerpt(value)}")
     if isinstance(value, str):
         return _split(value)
-    raise ConfigurationError(f"must hold a text in `sentence`, but holds {value!r}")
+    raise ConfigurationError(f"must hold a text in `sentence`, but holds {excerpt(value)}")

@@ -6,6 +6,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, TokenIndexer, Tokenizer
 from allennlp.data.tokenizers import LettersDigitsTokenizer
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.data_path import DataFile
 from elmo_tasks.dataset_readers.row_formats import (
     ColumnNames,
@@ -137,7 +138,7 @@ class JoinedColumns:
             texts = [fields[column] for column in self._text_columns]
             for column, text in zip(self._text_columns, texts):
                 if not isinstance(text, str):
-                    raise ConfigurationError(f"`{column}` must be a string, but is {text!r}")
+                    raise ConfigurationError(f"`{column}` must be a string, but is {excerpt(text)}")
             return {"sentence": " ".join(texts).replace("\\", " "), "label": fields.get("class")}
 
         return joined

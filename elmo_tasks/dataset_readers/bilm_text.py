@@ -194,9 +194,8 @@ class BiLmTextReader(DatasetReader):
         words = self.split(text)
         if BEGIN_SENTENCE_TOKEN in words or END_SENTENCE_TOKEN in words:
             raise ConfigurationError(
-                f"a text for pretraining must not hold the boundary marks {BEGIN_SENTENCE_TOKEN} and "
-                f"{END_SENTENCE_TOKEN}, which are added to each line, but line {line.number} of {line.path} does; "
-                "remove or rename them"
+                f"{line.path}, line {line.number}: must not hold the boundary marks {BEGIN_SENTENCE_TOKEN} and "
+                f"{END_SENTENCE_TOKEN}, which are added to each line of a text for pretraining; remove or rename them"
             )
         return words
 

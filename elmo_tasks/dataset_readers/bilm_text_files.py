@@ -6,10 +6,13 @@ import itertools
 import lzma
 import os
 import re
+import zlib
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 from allennlp.common.checks import ConfigurationError
+
+from elmo_tasks.dataset_readers.text_lines import check_utf8
 
 _OPENERS: Dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 # "#90%:" or "#:-5000": a Python slice of lines, in numbers or in hundredths of all.
@@ -43,7 +46,7 @@ class TextSource(Source):
     # Parameters
 
     path : `str`
-        A `.txt`, `.gz` or `.xz` file, UTF-8, one sentence a line.
+        A `.txt`, `.gz` or `.xz` file, UTF-8 with or without byte order mark, one sentence a line.
     line_range : `range`
         The lines that count, counted from 0.
     """
@@ -75,7 +78,7 @@ def find_sources(data_path: Union[str, Sequence[str]]) -> List[TextSource]:
     # Raises
 
     ConfigurationError
-        Where an entry names no file.
+        Where an entry names no file, or a file is damaged or no UTF-8.
     """
     entries = [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path
     return [source for entry in entries for source in _find_sources(os.fspath(entry))]
@@ -127,14 +130,18 @@ def _line_number(text: str, num_lines: int) -> Optional[int]:
 
 def _read_lines(path: str) -> Iterator[Line]:
     opener = _OPENERS.get(os.path.splitext(path)[1], open)
-    with opener(path, "rt", encoding="utf-8") as text_file:
+    # A byte that is no UTF-8 becomes a surrogate, so that the error can name its line.
+    with opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as text_file:
         number = 0
         try:
             for number, text in enumerate(text_file, start=1):
+                check_utf8(text)
                 yield Line(text, path, number)
-        except UnicodeDecodeError as error:
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}, line {number}: {error}") from None
+        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             raise ConfigurationError(
-                f"{path} must be UTF-8, but is not after line {number}: {error}; convert the file"
+                f"{path} must be whole, but cannot be read after line {number}: {error}"
             ) from error
 
 

@@ -1,6 +1,7 @@
 """What the readers of labelled text share: rows, parts, tokens and shards."""
 
 import logging
+import re
 from collections import Counter
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
@@ -12,6 +13,7 @@ from allennlp.data.dataset_readers.dataset_reader import DatasetReaderInput
 from allennlp.data.fields import LabelField, TextField
 from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.data_path import DataFile, locate, parse_paths
 from elmo_tasks.dataset_readers.labels import LabelNames, RawLabel
 from elmo_tasks.dataset_readers.row_formats import Fields, RowFormat
@@ -20,6 +22,8 @@ from elmo_tasks.dataset_readers.splits import dev_share_parts, nested_share
 from elmo_tasks.dataset_readers.text_lines import check_encoding, read_lines
 
 PLACEHOLDER_TOKEN = "<blank>"
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +43,7 @@ class LabelledTextReader(DatasetReader):
     - A malformed row, a blank text in a row with other content, or an unknown label is an error that names
       file and line.
     - Blank lines are skipped, with one warning that counts them.
+    - Half a character, which JSON can name (`\\ud800`), becomes U+FFFD.
     - A file without rows is an error.
 
     # Parameters
@@ -204,7 +209,9 @@ class LabelledTextReader(DatasetReader):
 
     def _tokenize(self, text: str) -> List[Token]:
         if not isinstance(text, str):
-            raise ConfigurationError(f"the text must be a string, but is {text!r}")
+            raise ConfigurationError(f"the text must be a string, but is {excerpt(text)}")
+        # The halves of characters that JSON can name have no bytes in UTF-8: no file could hold such a word.
+        text = _SURROGATE.sub("\ufffd", text)
         if self._lowercase:
             text = text.lower()
         return self._tokenizer.tokenize(text)[: self._max_tokens] or [Token(PLACEHOLDER_TOKEN)]

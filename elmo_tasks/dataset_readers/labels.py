@@ -4,6 +4,7 @@ from typing import Dict, Optional, Union
 
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.text_lines import BLANKS
 
 RawLabel = Union[str, int, float]
@@ -51,13 +52,16 @@ class LabelNames:
         `ConfigurationError`
             If the label is not known.
         """
-        written = None if label is None else _written(label)
-        if not written:
+        if label is None:
+            return None
+        # What comes from a file of JSON may be a list, say.
+        written = _written(label) if isinstance(label, (str, int, float)) else None
+        if written == "":
             return None
         if written not in self._names:
             accepted = ", ".join(repr(name) for name in self._names)
             raise ConfigurationError(
-                f"the label must be one of {accepted}, but is {label!r}; `label_names` declares other labels"
+                f"the label must be one of {accepted}, but is {excerpt(label)}; `label_names` declares other labels"
             )
         return self._names[written]
 

@@ -6,6 +6,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Field, Instance, TokenIndexer, Tokenizer
 from allennlp.data.fields import MetadataField, TextField
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.data_path import DataFile, locate
 from elmo_tasks.dataset_readers.labelled_text_reader import LabelledTextReader
 from elmo_tasks.dataset_readers.labels import RawLabel
@@ -156,8 +157,9 @@ class MrpcReader(LabelledTextReader):
         return TabSeparated(self._required, self._optional)
 
     def _row_id(self, fields: Fields, file: DataFile, line: int) -> str:
-        if "id1" in fields and "id2" in fields:
-            return _pair_id(fields["id1"], fields["id2"])
+        ids = [fields.get(name) for name in ("id1", "id2")]
+        if None not in ids:
+            return _pair_id(*ids)
         return super()._row_id(fields, file, line)
 
     def _check_part(self, part: Optional[str]) -> None:
@@ -197,4 +199,7 @@ class MrpcReader(LabelledTextReader):
 
 
 def _pair_id(id1: Any, id2: Any) -> str:
+    for id in (id1, id2):
+        if not isinstance(id, (str, int, float)):
+            raise ConfigurationError(f"the ids of a pair must be strings or numbers, but one is {excerpt(id)}")
     return f"{str(id1).strip(BLANKS)}-{str(id2).strip(BLANKS)}"

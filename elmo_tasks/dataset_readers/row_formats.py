@@ -1,11 +1,13 @@
 """From a line of a file to the named fields of a row."""
 
 import csv
-import json
 from typing import Any, Callable, Container, Dict, Iterable, Optional, Sequence, Tuple
 
 from allennlp.common.checks import ConfigurationError
 from typing_extensions import Protocol
+
+from elmo_tasks.common.excerpts import excerpt, key_names
+from elmo_tasks.common.json_text import parse_json
 
 SEPARATOR = "_!_"
 
@@ -66,7 +68,7 @@ class LabelledLines:
         if separator:
             return {"sentence": sentence, "label": label}
         if self._label_required:
-            raise ConfigurationError(f"must be {self.expected}, but is {_excerpt(line)}")
+            raise ConfigurationError(f"must be {self.expected}, but is {excerpt(line)}")
         return {"sentence": line}
 
 
@@ -117,14 +119,14 @@ class TabSeparated:
             if present is not None:
                 positions[field] = columns.index(present)
             elif field in self._required:
-                raise ConfigurationError(f"must be {self.expected}, but is {_excerpt(header)}")
+                raise ConfigurationError(f"must be {self.expected}, but is {excerpt(header)}")
 
         def parse(line: str) -> Fields:
             values = line.split("\t")
             if len(values) != len(columns):
                 raise ConfigurationError(
                     f"must have {len(columns)} tab-separated fields like the header, "
-                    f"but has {len(values)}: {_excerpt(line)}"
+                    f"but has {len(values)}: {excerpt(line)}"
                 )
             return {field: values[position] for field, position in positions.items()}
 
@@ -152,13 +154,16 @@ class CommaSeparated:
         return self._parse
 
     def _parse(self, line: str) -> Fields:
+        if len(line) > csv.field_size_limit():
+            # The limit guards against a quote that never ends; here the end of the line ends it.
+            csv.field_size_limit(len(line))
         try:
             (values,) = csv.reader([line], strict=True)
         except csv.Error as error:
-            raise ConfigurationError(f"must be {self.expected}, but is {_excerpt(line)} ({error})") from None
+            raise ConfigurationError(f"must be {self.expected}, but is {excerpt(line)} ({error})") from None
         if len(values) != len(self._columns):
             raise ConfigurationError(
-                f"must be {self.expected}, but has {len(values)} comma-separated fields: {_excerpt(line)}"
+                f"must be {self.expected}, but has {len(values)} comma-separated fields: {excerpt(line)}"
             )
         return dict(zip(self._columns, values))
 
@@ -185,18 +190,18 @@ class JsonLines:
 
     def _parse(self, line: str) -> Fields:
         try:
-            values = json.loads(line)
-        except json.JSONDecodeError:
+            values = parse_json(line)
+        except ValueError:
             values = None
         if not isinstance(values, dict):
-            raise ConfigurationError(f"must be {self.expected}, but is {_excerpt(line)}")
+            raise ConfigurationError(f"must be {self.expected}, but is {excerpt(line)}")
         fields: Fields = {}
         for field, names in self._columns.items():
             present = _first_present(names, values)
             if present is not None:
                 fields[field] = values[present]
             elif field in self._required:
-                raise ConfigurationError(f"must be {self.expected}, but has {_quoted(values, ', ') or 'no keys'}")
+                raise ConfigurationError(f"must be {self.expected}, but has {key_names(values) or 'no keys'}")
         return fields
 
 
@@ -210,7 +215,3 @@ def _describe(columns: ColumnNames) -> str:
 
 def _quoted(names: Iterable[str], conjunction: str) -> str:
     return conjunction.join(f"`{name}`" for name in names)
-
-
-def _excerpt(line: str) -> str:
-    return repr(line if len(line) <= 80 else line[:80] + " ...")

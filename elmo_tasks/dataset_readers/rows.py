@@ -4,6 +4,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.dataset_readers.data_path import DataFile
 from elmo_tasks.dataset_readers.labels import LabelNames
 from elmo_tasks.dataset_readers.row_formats import Fields, ParseLine, RowFormat
@@ -121,7 +122,7 @@ class RowParser:
 
     def _text(self, name: str, text: object) -> str:
         if not isinstance(text, str):
-            raise ConfigurationError(f"`{name}` must be a string, but is {text!r}")
+            raise ConfigurationError(f"`{name}` must be a string, but is {excerpt(text)}")
         text = text.strip(BLANKS)
         if not text and not self._every_row:
             raise ConfigurationError(f"`{name}` must not be blank")

@@ -29,15 +29,17 @@ def check_encoding(encoding: Optional[str]) -> Optional[str]:
     # Raises
 
     `ConfigurationError`
-        If Python knows no such encoding.
+        If Python knows no such encoding of text.
     """
     if encoding is None:
         return None
     try:
+        # There are also codecs of bytes, such as hex, and one that refuses all.
+        "a".encode(encoding)
         return codecs.lookup(encoding).name
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise ConfigurationError(
-            f"`encoding` must be one that Python knows, such as utf-8 or cp1252, but is {encoding!r}"
+            f"`encoding` must be one of text that Python knows, such as utf-8 or cp1252, but is {encoding!r}"
         ) from None
 
 
@@ -50,6 +52,25 @@ def split_lines(text: str) -> List[str]:
     if not lines[-1]:
         lines.pop()
     return lines
+
+
+def check_utf8(line: str) -> None:
+    """
+    # Parameters
+
+    line : `str`
+        Read with `errors="surrogateescape"`, which lets an error name the line.
+
+    # Raises
+
+    `ConfigurationError`
+        If a byte of it is no UTF-8.
+    """
+    try:
+        line.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(line[error.start]) - 0xDC00
+        raise ConfigurationError(f"must be UTF-8, but byte {byte:02x} is not; convert the file") from None
 
 
 def read_lines(file: DataFile, encoding: Optional[str], expected: str, warn: Warn) -> List[str]:
@@ -109,6 +130,9 @@ def _strict_lines(data: bytes, file: DataFile, encoding: str) -> List[str]:
             f"{file.given}, line {line}: must be {encoding}, but byte {data[error.start]:02x} is not; "
             "name the right one with the option `encoding` (cp1252 for a file from Windows)"
         ) from None
+    except UnicodeError as error:
+        # Some codecs, such as punycode, do not say where.
+        raise ConfigurationError(f"{file.given} must be {encoding}, but is not ({error})") from None
 
 
 def _windows_1252_lines(data: bytes, file: DataFile, warn: Warn) -> List[str]:

@@ -6,6 +6,8 @@ from typing import List, Pattern
 from allennlp.common.checks import ConfigurationError
 from allennlp.data.tokenizers import Token, Tokenizer
 
+from elmo_tasks.common.excerpts import excerpt
+
 
 class PatternTokenizer(Tokenizer):
     """Takes all matches of a regular expression as tokens and drops what lies between. Case is kept."""
@@ -25,7 +27,7 @@ class PatternTokenizer(Tokenizer):
             If `text` is not a string.
         """
         if not isinstance(text, str):
-            raise ConfigurationError(f"the text to tokenize must be a string, but is {text!r}")
+            raise ConfigurationError(f"the text to tokenize must be a string, but is {excerpt(text)}")
         return [Token(match.group(), idx=match.start()) for match in self.pattern.finditer(text)]
 
     def batch_tokenize(self, texts: List[str]) -> List[List[Token]]:
@@ -36,7 +38,7 @@ class PatternTokenizer(Tokenizer):
             If `texts` is a string: each of its characters would become a text.
         """
         if isinstance(texts, str):
-            raise ConfigurationError(f"`texts` must be a list of strings, but is the bare string {texts!r}")
+            raise ConfigurationError(f"`texts` must be a list of strings, but is the bare string {excerpt(texts)}")
         return super().batch_tokenize(texts)
 
 

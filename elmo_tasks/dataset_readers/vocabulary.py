@@ -95,7 +95,10 @@ class WordVocabulary(Vocabulary):
             that order, since it draws early words more often.
         """
         with open(path, encoding="utf-8", newline="\n") as words_file:
-            words = words_file.read().split("\n")
+            try:
+                words = words_file.read().split("\n")
+            except UnicodeDecodeError as error:
+                raise ConfigurationError(f"{path} must be UTF-8, but is not: {error}; convert the file") from None
         if words[-1] == "":
             words.pop()
         try:

@@ -303,6 +303,11 @@ class ElmoEmbedder(ElmoTokenEmbedder):
 
 
 def _with_characters(elmo_tokens: torch.Tensor) -> torch.Tensor:
+    if elmo_tokens.dim() < 3 and (elmo_tokens.dim() < 2 or elmo_tokens.size(-1) > 0):
+        raise ConfigurationError(
+            "the tensor of an ELMo embedder must have shape (batch_size, num_tokens, 50), but has "
+            f"{tuple(elmo_tokens.shape)}; is its indexer one of ELMo characters?"
+        )
     # AllenNLP's indexer gives a batch of nothing but empty sentences without a dimension for characters.
     return elmo_tokens.unsqueeze(-1) if elmo_tokens.size(-1) == 0 else elmo_tokens
 

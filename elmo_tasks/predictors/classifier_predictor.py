@@ -1,6 +1,5 @@
 """From JSON or a data file to one readable prediction per row."""
 
-import json
 from typing import Any, Dict, List, Tuple
 
 import torch
@@ -11,14 +10,13 @@ from allennlp.data.fields import LabelField
 from allennlp.models import Model
 from allennlp.modules import TextFieldEmbedder
 from allennlp.nn.util import move_to_device
-from allennlp.predictors import Predictor
 
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.models.classifier import LABEL_NAMESPACE
+from elmo_tasks.predictors.json_lines import JsonLinesPredictor
 
-BYTE_ORDER_MARK = "\ufeff"
 
-
-class ClassifierPredictor(Predictor):
+class ClassifierPredictor(JsonLinesPredictor):
     """
     Each line of input is a JSON object with one text or several; of other keys, `id` is handed on, and all
     others are ignored, among them `label`: it is not needed, and with or without it the prediction is the
@@ -44,63 +42,39 @@ class ClassifierPredictor(Predictor):
     # The keys of the texts, in the order of the arguments of the reader's `text_to_instance`.
     text_keys: Tuple[str, ...] = ()
 
+    advice = "For a data file as the reader knows it, pass --use-dataset-reader."
+
     def __init__(self, model: Model, dataset_reader: DatasetReader, frozen: bool = True) -> None:
         super().__init__(model, dataset_reader, frozen)
         # In training, blank rows are left out, malformed ones are errors, and a trial run may have read only the first
         # rows; outputs must line up with inputs.
         dataset_reader.keep_every_row = True  # type: ignore[attr-defined]
         dataset_reader.max_instances = None
-        self._num_lines = 0
 
-    def load_line(self, line: str) -> JsonDict:
-        """
-        # Parameters
+    @property
+    def accepted(self) -> str:  # type: ignore[override]
+        """See `JsonLinesPredictor`."""
+        texts = ", ".join(f'"{key}": "..."' for key in self.text_keys)
+        return f'a JSON object {{{texts}}} with an optional "id" and "label"'
 
-        line : `str`
-            The next line of input that is not blank.
-
-        # Returns
-
-        `JsonDict`
-            The object that stands in it.
-
-        # Raises
-
-        `ConfigurationError`
-            If the line is no JSON object with the texts as strings.
-        """
-        self._num_lines += 1
-        where = f"line {self._num_lines} of the input (blank lines not counted)"
-        try:
-            inputs = json.loads(line.lstrip(BYTE_ORDER_MARK))
-        except json.JSONDecodeError:
-            raise ConfigurationError(
-                f"{where} must be {self._accepted()}, but is {_shortened(line)}. "
-                "For a data file as the reader knows it, pass --use-dataset-reader."
-            ) from None
-        self._check(inputs, where)
-        return inputs
-
-    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
-        self._check(json_dict, "the input")
-        texts = [json_dict[key] for key in self.text_keys]
-        known = {"id": str(json_dict["id"])} if json_dict.get("id") is not None else {}
-        return self._dataset_reader.text_to_instance(*texts, **known)
-
-    def _check(self, inputs: Any, where: str) -> None:
-        if not isinstance(inputs, dict):
-            raise ConfigurationError(f"{where} must be {self._accepted()}, but is {_shortened(inputs)}.")
+    def check_inputs(self, inputs: Any, where: str) -> None:
+        """See `JsonLinesPredictor`."""
+        super().check_inputs(inputs, where)
         for key in self.text_keys:
             if key not in inputs:
                 raise ConfigurationError(
-                    f"{where} must be {self._accepted()}, but has no {key!r}; it has the keys {list(inputs)}."
+                    f"{where} must be {self.accepted}, but has no {key!r}; it has the keys {excerpt(list(inputs))}."
                 )
             if not isinstance(inputs[key], str):
-                raise ConfigurationError(f"{key!r} must be a string, but is {_shortened(inputs[key])} in {where}.")
+                raise ConfigurationError(f"{key!r} must be a string, but is {excerpt(inputs[key])} in {where}.")
+        if isinstance(inputs.get("id"), (list, dict)):
+            raise ConfigurationError(f"'id' must be a string or a number, but is {excerpt(inputs['id'])} in {where}.")
 
-    def _accepted(self) -> str:
-        texts = ", ".join(f'"{key}": "..."' for key in self.text_keys)
-        return f'a JSON object {{{texts}}} with an optional "id" and "label"'
+    def _json_to_instance(self, json_dict: JsonDict) -> Instance:
+        self.check_inputs(json_dict, "the input")
+        texts = [json_dict[key] for key in self.text_keys]
+        known = {"id": str(json_dict["id"])} if json_dict.get("id") is not None else {}
+        return self._dataset_reader.text_to_instance(*texts, **known)
 
     def predict_instance(self, instance: Instance) -> JsonDict:
         """The prediction for an instance of the reader, whether it has a label or not."""
@@ -175,8 +149,3 @@ class ClassifierPredictor(Predictor):
 
 def _without_label(instance: Instance) -> Instance:
     return Instance({name: field for name, field in instance.fields.items() if name != "label"})
-
-
-def _shortened(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -13,17 +13,23 @@ from allennlp.predictors import Predictor
 from elmo_tasks.bilm import LstmState
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
 from elmo_tasks.bilm.word_table import UNKNOWN_WORD
+from elmo_tasks.common.excerpts import excerpt, key_names
 from elmo_tasks.dataset_readers.bilm_text import BiLmTextReader
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 from elmo_tasks.models.bilm_language_model import BiLmLanguageModel
+from elmo_tasks.predictors.json_lines import JsonLinesPredictor
 
 DEFAULTS = {"prompt": "", "length": 50, "temperature": 1.0, "seed": 0}
+# Colder than this, nothing but the likeliest word is ever drawn, and the division leaves the range of float32.
+MIN_TEMPERATURE = 1e-6
+# What torch can count with.
+RANGES = {"length": (0, 2**31 - 1), "temperature": (0, 1e6), "seed": (-(2**63), 2**63 - 1)}
 # Never written: the one begins each line by itself, the other is no word.
 UNWRITTEN = (BEGIN_SENTENCE_TOKEN, UNKNOWN_WORD)
 
 
 @Predictor.register("text_generator")
-class TextGenerator(Predictor):
+class TextGenerator(JsonLinesPredictor):
     """
     Goes on with a text, by the forward direction of a language model.
 
@@ -54,6 +60,26 @@ class TextGenerator(Predictor):
                 f"{type(model).__name__} and {type(dataset_reader).__name__}"
             )
 
+    accepted = f"a JSON object with keys of {', '.join(DEFAULTS)}"
+
+    def check_inputs(self, inputs: Any, where: str) -> None:
+        """See `JsonLinesPredictor`."""
+        super().check_inputs(inputs, where)
+        unknown = inputs.keys() - DEFAULTS.keys()
+        if unknown:
+            raise ConfigurationError(f"{where} must be {self.accepted}, but has also {key_names(sorted(unknown))}")
+        options = {**DEFAULTS, **inputs}
+        for key, kinds in (("prompt", str), ("length", int), ("temperature", (int, float)), ("seed", int)):
+            value = options[key]
+            if not isinstance(value, kinds) or isinstance(value, bool):
+                raise ConfigurationError(f"`{key}` must be like {DEFAULTS[key]!r}, but is {excerpt(value)} in {where}")
+        for key, (lowest, highest) in RANGES.items():
+            # Which "not a number" is not.
+            if not lowest <= options[key] <= highest:
+                raise ConfigurationError(
+                    f"`{key}` must be between {lowest} and {highest}, but is {excerpt(options[key])} in {where}"
+                )
+
     def predict(self, prompt: str = "", length: int = 50, temperature: float = 1.0, seed: int = 0) -> JsonDict:
         """The continuation of one prompt."""
         return self.predict_json({"prompt": prompt, "length": length, "temperature": temperature, "seed": seed})
@@ -68,9 +94,10 @@ class TextGenerator(Predictor):
         # Raises
 
         ConfigurationError
-            Where a key or a value is none that is known.
+            Where a key is none that is known, or a value is not in its range.
         """
-        options = _checked(inputs)
+        self.check_inputs(inputs, "the input")
+        options = {**DEFAULTS, **inputs}
         with torch.no_grad():
             words, log_likelihood = self._generate(options)
         reader = self._dataset_reader
@@ -104,7 +131,7 @@ class TextGenerator(Predictor):
             log_probabilities = scores.cpu()
             scores = log_probabilities.clone()
             scores[unwritten] = -math.inf
-            if options["temperature"] == 0:
+            if options["temperature"] < MIN_TEMPERATURE:
                 chosen = int(scores.argmax())
             else:
                 probabilities = torch.softmax(scores / options["temperature"], dim=0)
@@ -121,20 +148,6 @@ class TextGenerator(Predictor):
     def _at_new_line(self, states: List[LstmState]) -> Optional[List[LstmState]]:
         """A model that was trained on sentences begins each anew; one that was trained on streams reads on."""
         return states if self._dataset_reader.mode == "carry" else None
-
-
-def _checked(inputs: JsonDict) -> JsonDict:
-    unknown = sorted(set(inputs) - set(DEFAULTS))
-    if unknown:
-        raise ConfigurationError(f"the keys must be of {', '.join(DEFAULTS)}, but are also {', '.join(unknown)}")
-    options = {**DEFAULTS, **inputs}
-    for key, kinds in (("prompt", str), ("length", int), ("temperature", (int, float)), ("seed", int)):
-        if not isinstance(options[key], kinds) or isinstance(options[key], bool):
-            raise ConfigurationError(f"`{key}` must be like {DEFAULTS[key]!r}, but is {options[key]!r}")
-    for key in ("length", "temperature"):
-        if options[key] < 0:
-            raise ConfigurationError(f"`{key}` must not be negative, but is {options[key]}")
-    return options
 
 
 def _split_at(words: List[str], end: str) -> List[List[str]]:

@@ -64,8 +64,21 @@ def test_a_path_without_files_is_an_error_that_names_it(tmp_path):
 
 def test_a_file_that_is_not_utf8_is_named_with_the_line(tmp_path):
     (tmp_path / "latin.txt").write_bytes(b"fine\n" * 3000 + b"caf\xe9\n")
-    with pytest.raises(ConfigurationError, match=r"latin\.txt must be UTF-8, but is not after line \d+"):
+    with pytest.raises(ConfigurationError, match=r"latin\.txt, line 3001: must be UTF-8, but byte e9 is not"):
         find_sources(str(tmp_path / "latin.txt"))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfone two\n")
+    assert texts(str(tmp_path / "a.txt")) == ["one two"]
+
+
+@pytest.mark.parametrize(("name", "compress"), [("a.txt.gz", gzip.compress), ("a.txt.xz", lzma.compress)])
+def test_a_damaged_compressed_file_is_named(tmp_path, name, compress):
+    for content in (compress(b"a line\n" * 1000)[:-9], b"no such thing"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigurationError, match=rf"{name} must be whole, but cannot be read after line \d+: "):
+            find_sources(str(tmp_path / name))
 
 
 def test_sources_are_interleaved_in_proportion_and_end_together(tmp_path):

@@ -266,6 +266,8 @@ def test_json_with_a_lone_surrogate_is_read(write):
     )
     assert len(list(MrReader().read(path))) == 10
     assert len(list(MrReader().read(path + "#train"))) == 9
+    # A vocabulary with this word can be saved.
+    assert words(next(iter(MrReader().read(path)))) == ["odd", "\ufffd", "end"]
 
 
 @pytest.fixture

@@ -32,3 +32,10 @@ def test_several_raw_labels_may_share_a_name():
 def test_name_that_is_the_raw_label_of_another_class_is_an_error():
     with pytest.raises(ConfigurationError, match="`label_names`"):
         LabelNames({"0": "1", "1": "0"})
+
+
+@pytest.mark.parametrize("label", [["1"], {}, ["1"] * 10_000])
+def test_a_label_that_is_neither_text_nor_number_is_an_error(label):
+    with pytest.raises(ConfigurationError, match="the label must be one of '0', '1', but is") as error:
+        LabelNames()(label)
+    assert len(str(error.value)) < 300

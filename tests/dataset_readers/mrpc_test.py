@@ -182,3 +182,12 @@ def test_dev_share_is_stratified_and_disjoint_from_train(forty_pairs):
 def test_official_test_part_is_a_file_of_its_own(forty_pairs):
     with pytest.raises(ConfigurationError, match=r"msr_paraphrase_test\.txt"):
         list(MrpcReader().read(f"{forty_pairs}#test"))
+
+
+def test_ids_that_are_null_are_none_and_others_than_text_and_numbers_an_error(write):
+    path = write("a.jsonl", '{"sentence1": "A.", "sentence2": "B.", "label": 1, "id1": null, "id2": 2}\n')
+    (instance,) = MrpcReader().read(path)
+    assert instance["metadata"]["id"] == "a:1"
+    path = write("b.jsonl", '{"sentence1": "A.", "sentence2": "B.", "label": 1, "id1": [1], "id2": 2}\n')
+    with pytest.raises(ConfigurationError, match=r"b\.jsonl, line 1: the ids of a pair must be .*but one is \[1\]"):
+        list(MrpcReader().read(path))

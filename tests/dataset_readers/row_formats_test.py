@@ -73,3 +73,15 @@ def test_json_keeps_types_and_ignores_other_keys():
 def test_other_json_is_an_error(line, found):
     with pytest.raises(ConfigurationError, match="one JSON object with `sentence` or `text`, but " + found):
         JsonLines(TEXT, LABEL).parser("")(line)
+
+
+@pytest.mark.parametrize("line", ["[" * 100_000, '{"a": ' * 100_000, "1" * 10_000])
+def test_json_that_python_cannot_read_is_an_error(line):
+    with pytest.raises(ConfigurationError, match="must be one JSON object with `sentence` or `text`, but is") as error:
+        JsonLines(TEXT, LABEL).parser("")(line)
+    assert len(str(error.value)) < 300
+
+
+def test_a_value_may_be_longer_than_the_csv_module_allows():
+    text = "a" * 200_000
+    assert CommaSeparated(("label", "text")).parser("")(f"1,{text}") == {"label": "1", "text": text}

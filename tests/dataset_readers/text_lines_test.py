@@ -2,7 +2,7 @@ import pytest
 from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.dataset_readers.data_path import DataFile
-from elmo_tasks.dataset_readers.text_lines import check_encoding, read_lines, split_lines
+from elmo_tasks.dataset_readers.text_lines import check_encoding, check_utf8, read_lines, split_lines
 
 
 @pytest.fixture
@@ -89,3 +89,15 @@ def test_encoding_names_are_those_of_python():
     assert check_encoding(None) is None
     with pytest.raises(ConfigurationError, match="but is 'utf-ate'"):
         check_encoding("utf-ate")
+
+
+@pytest.mark.parametrize("encoding", ["hex", "rot13", "undefined", "no such"])
+def test_a_codec_that_is_none_of_text_is_an_error(encoding):
+    with pytest.raises(ConfigurationError, match=f"must be one of text that Python knows.*but is '{encoding}'"):
+        check_encoding(encoding)
+
+
+def test_a_byte_that_is_no_utf8_is_named():
+    check_utf8("naïve")
+    with pytest.raises(ConfigurationError, match="must be UTF-8, but byte e9 is not"):
+        check_utf8(b"caf\xe9".decode(errors="surrogateescape"))

@@ -71,3 +71,9 @@ def test_a_words_file_of_another_kind_is_an_error(tmp_path, lines, message):
     (tmp_path / "words.txt").write_text(lines)
     with pytest.raises(ConfigurationError, match=message):
         WordVocabulary.from_words_file(str(tmp_path / "words.txt"))
+
+
+def test_a_words_file_that_is_not_utf8_is_an_error(tmp_path):
+    (tmp_path / "words.txt").write_bytes(b"<S>\n</S>\n<UNK>\ncaf\xe9\n")
+    with pytest.raises(ConfigurationError, match=r"words\.txt must be UTF-8, but is not"):
+        WordVocabulary.from_words_file(str(tmp_path / "words.txt"))

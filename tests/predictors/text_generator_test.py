@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from allennlp.common import Lazy
@@ -55,6 +57,10 @@ def test_temperature_0_takes_the_likeliest_words(word_generator):
     assert -1 < output["log_likelihood"] < 0
 
 
+def test_a_temperature_near_0_takes_them_too(word_generator):
+    assert word_generator.predict("the film", length=6, temperature=1e-320)["text"] == "the film is good\nwhy not\n"
+
+
 def test_characters_go_on_without_blanks_between_them(character_generator):
     assert character_generator.predict("the fi", length=10, temperature=0)["text"] == "the film is good"
 
@@ -100,10 +106,12 @@ def test_length_0_gives_the_prompt_back(word_generator):
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ({"promt": "a"}, "the keys must be of prompt, length, temperature, seed, but are also promt"),
+        ({"promt": "a"}, "must be a JSON object with keys of prompt, length, temperature, seed, but has also `promt`"),
         ({"length": "9"}, "`length` must be like 50, but is '9'"),
-        ({"length": -1}, "`length` must not be negative, but is -1"),
-        ({"temperature": -0.5}, "`temperature` must not be negative, but is -0.5"),
+        ({"length": -1}, "`length` must be between 0 and 2147483647, but is -1"),
+        ({"temperature": -0.5}, "`temperature` must be between 0 and 1000000.0, but is -0.5"),
+        ({"temperature": math.nan}, "`temperature` must be between 0 and 1000000.0, but is nan"),
+        ({"seed": 2**70}, "`seed` must be between -9223372036854775808 and 9223372036854775807, but is 1180"),
         ({"prompt": None}, "`prompt` must be like '', but is None"),
     ],
 )
