@@ -64,7 +64,10 @@ class BulkInput:
         self._predictor = predictor
         self._read = self._instances if use_dataset_reader else self._json_rows
         self._is_cheap = not use_dataset_reader
-        self.paths = inputs if use_dataset_reader else [path for given in inputs for path in _files(given)]
+        self.num_parts = 0
+        self.num_rows = 0
+        """Both of what `parts` has given so far."""
+        self._paths = inputs if use_dataset_reader else [path for given in inputs for path in _files(given)]
 
     def check(self) -> Optional[int]:
         """
@@ -81,7 +84,7 @@ class BulkInput:
         ConfigurationError
             With file and line, where a line is none that the predictor reads.
         """
-        return sum(1 for path in self.paths for _ in self._read(path)) if self._is_cheap else None
+        return sum(1 for path in self._paths for _ in self._read(path)) if self._is_cheap else None
 
     def parts(self, size: int) -> Iterator[Part]:
         """
@@ -95,12 +98,14 @@ class BulkInput:
         `Iterator[Part]`
             All rows, in their order; each input begins a part of its own. One part is in memory at a time.
         """
-        number = 0
-        for path in self.paths:
+        self.num_parts = self.num_rows = 0
+        for path in self._paths:
             for group in lazy_groups_of(self._read(path), size):
                 places, rows = zip(*group)
-                yield Part(number, places, pickle.dumps(list(rows), _PICKLE_PROTOCOL))
-                number += 1
+                part = Part(self.num_parts, places, pickle.dumps(list(rows), _PICKLE_PROTOCOL))
+                self.num_parts += 1
+                self.num_rows += len(rows)
+                yield part
 
     def _json_rows(self, path: str) -> Iterator[Tuple[str, Any]]:
         # Our predictors count lines, for files that they read from start to end.

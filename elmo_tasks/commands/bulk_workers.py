@@ -1,5 +1,6 @@
 """Predicts the parts of a bulk prediction in workers of Dask. The only module that needs Dask."""
 
+import asyncio
 import contextlib
 import functools
 import gc
@@ -99,7 +100,7 @@ def predict_parts(
         while True:
             room = _PARTS_PER_WORKER * max(1, sum(client.nthreads().values())) - len(running)
             for part in itertools.islice(parts, max(0, room)):
-                # `pure`: or else equal parts would be predicted once, and be taken from there.
+                # With `pure` its key would be a hash of the rows.
                 future = client.submit(predict_part, settings, batch_size, part.places, part.payload, pure=False)
                 running[future] = part
             if not running:
@@ -190,6 +191,8 @@ def _client(num_workers: Optional[int], scheduler: Optional[str]) -> Iterator[Cl
         # Dask logs what it does, and what it mends by itself, such as the death of a worker, as an error.
         stack.callback(dask_logger.setLevel, dask_logger.level)
         dask_logger.setLevel(logging.CRITICAL)
+        # Dask would advise not to send much; but rows have to be sent.
+        stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}))
         if scheduler is None:
             # Workers find this package as this process did, be it installed or found in the working directory.
             stack.enter_context(push_python_path(Path(__file__).parents[2]))
@@ -200,7 +203,7 @@ def _client(num_workers: Optional[int], scheduler: Optional[str]) -> Iterator[Cl
         try:
             client = stack.enter_context(Client(address, timeout=PATIENCE, set_as_default=False))
             client.wait_for_workers(1, timeout=PATIENCE)
-        except (OSError, TimeoutError, ValueError) as error:
+        except (OSError, asyncio.TimeoutError, ValueError) as error:
             raise ConfigurationError(
                 f"`--scheduler` must be the address of a scheduler of Dask that has workers, but at {address} there is "
                 f"none: {error}"

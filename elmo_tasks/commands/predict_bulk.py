@@ -159,15 +159,11 @@ def predict_bulk(
         "part_size": part_size,
     }
     errors: List[str] = []
-    num_parts = num_rows = 0
     with bulk_output(Path(directory), kept_settings) as output:
         with Tqdm.tqdm(total=bulk_input.check(), desc="rows", unit="row") as progress:
 
             def missing() -> Iterator[Part]:
-                nonlocal num_parts, num_rows
                 for part in bulk_input.parts(part_size):
-                    num_parts += 1
-                    num_rows += len(part.places)
                     if output.has(part):
                         progress.update(len(part.places))
                     else:
@@ -179,14 +175,14 @@ def predict_bulk(
                 else:
                     output.write(part, outcome.outputs)
                     progress.update(len(part.places))
-        output.finish(num_parts)
+        output.finish(bulk_input.num_parts)
     if errors:
         shown = "\n".join(errors[:_MAX_ERRORS_SHOWN] + ["..."] * (len(errors) > _MAX_ERRORS_SHOWN))
         raise ConfigurationError(
-            f"each row must be predicted, but {len(errors)} of {num_parts} parts have one that fails; the other parts "
-            f"are in {directory}. Mend the rows, and repeat the command:\n{shown}"
+            f"each row must be predicted, but {len(errors)} of {bulk_input.num_parts} parts have one that fails; the "
+            f"other parts are in {directory}. Mend the rows, and repeat the command:\n{shown}"
         )
-    print(f"{num_rows:,} rows are predicted: {os.path.join(directory, PARTS)}")
+    print(f"{bulk_input.num_rows:,} rows are predicted: {os.path.join(directory, PARTS)}")
 
 
 def _check_keeps_no_state(predictor: Any, archive: str) -> None:
