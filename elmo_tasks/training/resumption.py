@@ -121,7 +121,9 @@ class ResumptionCallback(TrainerCallback):
     ) -> None:
         if metrics is None or "epoch" in metrics or not self.serialization_dir:
             return
-        # No epoch was left to train. The figures of the last one, which `metrics.json` is to hold, are in its file.
+        # No epoch was left to train, but the test: its batches are to come in their order, since a loss is the mean of
+        # those of batches. The figures of the last epoch, which `metrics.json` is to hold, are in its file.
+        random.setstate(self._order_state)
         path = os.path.join(self.serialization_dir, f"metrics_epoch_{epoch}.json")
         if os.path.exists(path):
             with open(path, encoding="utf-8") as metrics_file:

@@ -1,4 +1,5 @@
 import json
+import random
 
 import pytest
 import torch
@@ -84,8 +85,10 @@ def test_checkpoint_of_a_run_without_the_plugin_can_be_continued(make_trainer, t
 
 def test_a_run_killed_after_its_last_epoch_has_the_figures_of_that_epoch(make_trainer, tmp_path):
     metrics = make_trainer(serialization_dir=tmp_path, **OPTIONS).train()
+    order_of_the_test = random.getstate()
     resumed_metrics = make_trainer(serialization_dir=tmp_path, **OPTIONS).train()
     assert comparable(resumed_metrics) == comparable(metrics)
+    assert random.getstate() == order_of_the_test
 
 
 def test_a_run_whose_patience_is_spent_trains_no_more(make_trainer, tmp_path):
