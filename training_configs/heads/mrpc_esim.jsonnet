@@ -1,5 +1,6 @@
 // ESIM (Chen et al. 2017, "Enhanced LSTM for Natural Language Inference"): `esim` of allennlp-models, over ELMo, with
 // half of the source's 300 cells: MRPC has 4,000 pairs, SNLI half a million.
+// With mini, one core: 71.9 % and 80.7 F1 on the real test part (one seed, dev 74.5 %, half an hour beside other work).
 (import '../mrpc.jsonnet') + (import '../lib/encoder.libsonnet') + (import '../lib/adapted_pair.libsonnet') + {
   cell_dim:: 150,
   local lstm(input_dim) = { type: 'lstm', input_size: input_dim, hidden_size: $.cell_dim, bidirectional: true },
