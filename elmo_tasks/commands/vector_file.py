@@ -93,11 +93,13 @@ class VectorFile(ABC):
 class Hdf5File(VectorFile):
     """
     All sizes are known before the first vector is. So the file is laid out first, and is a valid one from then on:
-    vectors are written into their places, and nothing else changes.
+    vectors are written into their places, and nothing else changes. HDF5 only says where these are: what it writes
+    itself, it may write late, and then tells nobody that the disk is full.
     """
 
     def __init__(self, path: str, num_arrays: int) -> None:
-        self._file = h5py.File(path, "r+")
+        self._file = h5py.File(path, "r")
+        self._stream = open(path, "r+b")  # noqa: SIM115 closed by `close`
 
     @staticmethod
     def begin(path: str, lengths: Iterable[Tuple[str, int]], array_type: ArrayType, index: Dict[str, str]) -> None:
@@ -111,13 +113,17 @@ class Hdf5File(VectorFile):
                 file.create_dataset(name, array_type.shape(num_tokens), dtype=array_type.dtype, dcpl=in_place)
 
     def write(self, name: str, array: numpy.ndarray) -> None:
-        self._file[name][...] = array
+        dataset = self._file[name]
+        if array.size:  # else it has no place
+            self._stream.seek(dataset.id.get_offset())
+            self._stream.write(numpy.ascontiguousarray(array, dtype=dataset.dtype).data)
 
     def flush(self) -> None:
-        self._file.flush()
+        self._stream.flush()
 
     def close(self) -> None:
         self._file.close()
+        self._stream.close()
 
 
 class NpzFile(VectorFile):

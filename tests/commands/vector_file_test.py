@@ -1,4 +1,7 @@
+import errno
 import json
+import os
+import resource
 import zipfile
 
 import h5py
@@ -111,3 +114,20 @@ def test_the_suffix_says_the_type():
     assert vector_file_type("a.npz") is NpzFile
     with pytest.raises(ConfigurationError, match=r"a\.npy must end in one of \.hdf5, \.h5, \.npz"):
         vector_file_type("a.npy")
+
+
+def test_a_full_disk_is_no_secret(tmp_path):
+    """HDF5 itself writes small arrays when it forgets them, and ignores what then goes wrong: they would be zeros."""
+    path = str(tmp_path / "vectors")
+    begin(Hdf5File, path, {})
+    with h5py.File(path, "r") as file:  # behind the half that there is room for
+        assert file["3"].id.get_offset() > os.path.getsize(path) // 2
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) // 2, resource.RLIM_INFINITY))
+        try:
+            write(Hdf5File, path, 0, "0123")
+        except OSError as error:
+            os._exit(0 if error.errno == errno.EFBIG else 1)
+        os._exit(2)
+    assert os.waitpid(child, 0)[1] == 0
