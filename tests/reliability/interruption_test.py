@@ -41,7 +41,7 @@ BILM = str(ROOT / "fixtures/bilm")
 FILE_OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate"}
 # The tail of a run's log is of one process, and what trained it is of that process too.
 LOGS = {"out.log", "machine.json", "meta.json", ".lock"}
-ROOM = 150_000
+ROOM = 60_000
 RECORD = "RECORD_FOR_INTERRUPTION_TEST"
 
 
