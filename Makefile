@@ -36,7 +36,8 @@ test: $(READY)  ## the fast tests, in two processes, under a minute
 	$(RUN)/python -m pytest --numprocesses 2
 
 test-slow: $(READY)  ## the tests that run real commands in processes of their own, some minutes
-	$(RUN)/python -m pytest -m slow
+	@# Two threads that share a core wait for each other more than they compute.
+	OMP_NUM_THREADS=1 $(RUN)/python -m pytest -m slow --numprocesses 2 --dist loadfile
 
 test-browser: $(READY)  ## drive a report page in headless Chromium, which must be installed
 	$(RUN)/python -m pytest -m browser
