@@ -341,7 +341,7 @@ def test_prediction_reads_the_cache_and_adds_nothing(files, sentences, to_ids, t
 
 def test_cache_that_is_full_stops_caching_and_not_the_run(files, sentences, to_ids, tmp_path, caplog):
     expected = ElmoEmbedder(**files).eval()(to_ids(sentences))
-    cache = ActivationCache(str(tmp_path), max_memory_bytes=0, max_disk_bytes=20_000)
+    cache = ActivationCache(str(tmp_path), max_memory_bytes=0, max_disk_bytes=2_000)
     embedder = in_training(ElmoEmbedder(**files, cache=cache))
     for _ in range(3):
         close(embedder(to_ids(sentences)), expected)
