@@ -465,8 +465,8 @@ def test_any_numbers_are_embedded_or_refused(embedder, trials):
     def check(drawn):
         shape, values, dtype = drawn
         count = math.prod(shape)
-        ids = torch.tensor((values * (count // len(values) + 1))[:count]).reshape(shape)
-        vectors, refusal = attempt(lambda: embedder(ids.to(dtype)), (ConfigurationError, ValueError))
+        ids = torch.tensor((values * (count // len(values) + 1))[:count]).reshape(shape).to(dtype)
+        vectors, refusal = attempt(lambda: embedder(ids), (ConfigurationError, ValueError))
         if refusal is not None:
             assert " must " in refusal
             return
