@@ -25,14 +25,14 @@ class KillForTest(TrainerCallback):
         moment = os.environ.get("KILL_AT")
         save = torch.save
 
-        def save_half(content, path, *args, **kwargs):
-            if os.path.basename(path).startswith(f"{moment}_e2_b0"):
+        def save_half(content, file, *args, **kwargs):
+            if os.path.basename(getattr(file, "name", file)).startswith(f"{moment}_e2_b0"):
                 buffer = io.BytesIO()
                 save(content, buffer)
-                with open(path, "wb") as file:
-                    file.write(buffer.getvalue()[: buffer.tell() // 2])
+                file.write(buffer.getvalue()[: buffer.tell() // 2])
+                file.flush()
                 os.kill(os.getpid(), signal.SIGKILL)
-            save(content, path, *args, **kwargs)
+            save(content, file, *args, **kwargs)
 
         torch.save = save_half
 
