@@ -31,7 +31,7 @@ names = sorted(
     for name, (kind, _) in registered.items()
     if kind.__module__.split(".")[0] == "elmo_tasks"
 )
-vectors = ElmoEmbedder(pretrained="mini")(encode_sentences([["a", "warm", "film"]]))
+vectors = ElmoEmbedder(pretrained="mini", dropout=0)(encode_sentences([["a", "warm", "film"]]))
 print(json.dumps({"file": elmo_tasks.__file__, "names": names, "vectors": vectors[0, :, :8].tolist()}))
 """
 
