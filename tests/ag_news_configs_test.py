@@ -51,7 +51,7 @@ def each_config():
         yield pytest.param(config, marks=[pytest.mark.slow] if config == "bert" else [])
 
 
-@pytest.mark.parametrize("config", each_config())
+@pytest.mark.parametrize("config", list(each_config()))
 def test_neighbours_in_the_batch_change_nothing(config, small_bert):
     model, short, long = untrained(config, small_bert if config == "bert" else None)
     alone, other = (model(**tensors(model, instance))["logits"] for instance in (short, long))

@@ -46,7 +46,7 @@ def _in_the_checkout(monkeypatch):
     monkeypatch.chdir(ROOT)
 
 
-@pytest.mark.parametrize("config", shipped())
+@pytest.mark.parametrize("config", list(shipped()))
 def test_config_trains_on_the_fixtures(config, tmp_path, small_bert):
     params = load(CONFIGS / config, "smoke.libsonnet", extra=small_bert if config == "ag_news/bert.jsonnet" else None)
     uses_elmo = "elmo" in params["dataset_reader"]["token_indexers"]
