@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple, Union
 
 from allennlp.common import Params, Registrable
@@ -20,12 +21,13 @@ Overrides = Dict[str, Any]
 FIXED = (*DATA_PATHS, "evaluate_on_test")
 
 
-class SearchParameter(Registrable):
+class SearchParameter(Registrable, ABC):
     """
     One thing that a sweep chooses. In a search space it stands under its name, which for all but "overrides" is what
     it changes: a key as `-o` takes it, dotted or not.
     """
 
+    @abstractmethod
     def suggest(self, name: str, trial: "Trial") -> Value:
         """
         # Returns
@@ -33,7 +35,6 @@ class SearchParameter(Registrable):
         `Union[None, bool, int, float, str]`
             What the sampler of the trial chooses.
         """
-        raise NotImplementedError
 
     def overrides(self, name: str, value: Value) -> Overrides:
         """
@@ -44,6 +45,7 @@ class SearchParameter(Registrable):
         """
         return {name: value}
 
+    @abstractmethod
     def examples(self) -> List[Value]:
         """
         # Returns
@@ -51,7 +53,6 @@ class SearchParameter(Registrable):
         `List[Union[None, bool, int, float, str]]`
             Values enough that whatever is wrong with one is wrong with one of these.
         """
-        raise NotImplementedError
 
 
 @SearchParameter.register("float")

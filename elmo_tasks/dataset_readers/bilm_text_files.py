@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 import zlib
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
@@ -27,15 +28,16 @@ class Line(NamedTuple):
     number: int
 
 
-class Source:
+class Source(ABC):
     """Lines that can be read again and again, and counted."""
 
+    @abstractmethod
     def __len__(self) -> int:
-        raise NotImplementedError
+        """See `len`."""
 
+    @abstractmethod
     def lines(self) -> Iterator[Line]:
         """The lines, read as they are asked for."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
 from typing import Dict, Iterator, List, Optional, Set, Tuple
 
@@ -28,7 +29,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 logger = logging.getLogger(__name__)
 
 
-class LabelledTextReader(DatasetReader):
+class LabelledTextReader(DatasetReader, ABC):
     """
     Base class of the readers of one sentence or several with a label.
 
@@ -127,6 +128,7 @@ class LabelledTextReader(DatasetReader):
             if isinstance(field, TextField):
                 field.token_indexers = self._token_indexers
 
+    @abstractmethod
     def text_to_instance(  # type: ignore[override]
         self,
         *texts: str,
@@ -136,7 +138,6 @@ class LabelledTextReader(DatasetReader):
         file: Optional[str] = None,
     ) -> Instance:
         """Makes the instance of a row; readers and predictors make instances in no other way."""
-        raise NotImplementedError
 
     # What each reader says about its data set.
 
@@ -147,17 +148,17 @@ class LabelledTextReader(DatasetReader):
             raise ConfigurationError(f"{path} must be a file, but is a folder")
         return [file]
 
+    @abstractmethod
     def _row_format(self, file: DataFile, every_row: bool) -> RowFormat:
         """How the lines of this file are read; `every_row` if no row may be lost."""
-        raise NotImplementedError
 
     def _row_id(self, fields: Fields, file: DataFile, line: int) -> str:
         """An id that is unique in the data set. `fields` is empty for blank and malformed rows."""
         return f"{file.stem}:{line}"
 
+    @abstractmethod
     def _check_part(self, part: Optional[str]) -> None:
         """Raises a `ConfigurationError` if the data set has no such part."""
-        raise NotImplementedError
 
     def _parts(self, rows: List[Row]) -> List[str]:
         """The part of each row."""

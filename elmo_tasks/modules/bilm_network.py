@@ -1,5 +1,6 @@
 """The biLM as a part of a language model: token vectors, then LSTM layers in both directions."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Dict, Optional, Sequence, cast
 
 import torch
@@ -12,21 +13,22 @@ from elmo_tasks.bilm.options import BiLmOptions
 from elmo_tasks.bilm.word_table import WordOptions
 
 
-class BiLmNetwork(Registrable, torch.nn.Module):
+class BiLmNetwork(Registrable, torch.nn.Module, ABC):
     """What a language model needs of a biLM."""
 
     default_implementation = "characters"
 
     @property
+    @abstractmethod
     def projection_dim(self) -> int:
         """Size of a token vector and of the output of one direction."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def lstm_layers(self) -> Sequence[ClippedLstm]:
         """From the lowest up, each from `projection_dim` to `projection_dim` in both directions."""
-        raise NotImplementedError
 
+    @abstractmethod
     def token_vectors(self, character_ids: torch.Tensor, word_ids: torch.Tensor) -> torch.Tensor:
         """
         # Parameters
@@ -41,8 +43,8 @@ class BiLmNetwork(Registrable, torch.nn.Module):
         `torch.Tensor`
             float `(num_words, projection_dim)`, context-free.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def to_bilm(self, words: Sequence[str], number_word: Optional[str]) -> BiLm:
         """
         # Parameters
@@ -57,7 +59,6 @@ class BiLmNetwork(Registrable, torch.nn.Module):
         `BiLm`
             The same layers, which take character ids.
         """
-        raise NotImplementedError
 
 
 @BiLmNetwork.register("characters")

@@ -1,6 +1,7 @@
 """How the layers of a biLM become one vector per token."""
 
 import math
+from abc import ABC, abstractmethod
 from typing import Any, Dict, List, Optional, Tuple, cast
 
 import torch
@@ -14,7 +15,7 @@ from torch.nn.functional import layer_norm
 _SMALLEST_WEIGHT = 1e-12
 
 
-class LayerMix(torch.nn.Module, Registrable):
+class LayerMix(torch.nn.Module, Registrable, ABC):
     """
     Mixes the layers of a biLM: `gamma * sum_j s_j h_j`, equation 1 of the ELMo paper.
 
@@ -56,6 +57,7 @@ class LayerMix(torch.nn.Module, Registrable):
         """The size of a mixed vector."""
         return self.layer_dim
 
+    @abstractmethod
     def forward(self, layers: List[torch.Tensor]) -> torch.Tensor:
         """
         # Parameters
@@ -74,8 +76,8 @@ class LayerMix(torch.nn.Module, Registrable):
         ConfigurationError
             Where the number of layers is another.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """
         # Returns
@@ -84,7 +86,6 @@ class LayerMix(torch.nn.Module, Registrable):
             The weight of each layer as `scalar_mix_layer_0_weight` and so on, and `scalar_mix_gamma` where
             there is one.
         """
-        raise NotImplementedError
 
     def _prepare(self, layers: List[torch.Tensor]) -> List[torch.Tensor]:
         """The layers as they are mixed, float32 `(num_tokens, layer_dim)`."""

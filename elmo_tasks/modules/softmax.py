@@ -2,6 +2,7 @@
 
 import logging
 import math
+from abc import ABC, abstractmethod
 from typing import Any, List, Optional, Tuple
 
 import torch
@@ -16,7 +17,7 @@ logger = logging.getLogger(__name__)
 MAX_LOGITS = 2**24
 
 
-class Softmax(Registrable, torch.nn.Module):
+class Softmax(Registrable, torch.nn.Module, ABC):
     """
     Gives each word of the vocabulary a probability. While it evaluates, this is always the exact softmax.
 
@@ -35,6 +36,7 @@ class Softmax(Registrable, torch.nn.Module):
         self.num_words = num_words
         self.input_dim = input_dim
 
+    @abstractmethod
     def forward(self, vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """
         # Parameters
@@ -49,8 +51,8 @@ class Softmax(Registrable, torch.nn.Module):
         `torch.Tensor`
             float `(num_predictions,)`, the negative log likelihood of each target in nats.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def log_probabilities(self, vectors: torch.Tensor) -> torch.Tensor:
         """
         # Parameters
@@ -63,7 +65,6 @@ class Softmax(Registrable, torch.nn.Module):
         `torch.Tensor`
             float `(num_predictions, num_words)`, log probabilities of all words in nats.
         """
-        raise NotImplementedError
 
 
 @Softmax.register("full")
