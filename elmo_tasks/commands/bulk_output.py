@@ -10,6 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.bulk_input import Part
+from elmo_tasks.commands.study_config import config_changes
 from elmo_tasks.common.files import written_whole
 
 STATE = "bulk.json"
@@ -73,11 +74,7 @@ class BulkOutput:
         return self.folder / PARTS.replace("*", f"{number:06d}")
 
     def _check_same(self, old: Dict[str, Any]) -> None:
-        changes = [
-            f"`{name}` was {old.get(name)!r}, but is {value!r}"
-            for name, value in self._settings.items()
-            if old.get(name) != value
-        ]
+        changes = config_changes(old, self._settings)
         if changes:
             raise ConfigurationError(
                 f"{self.folder} must be what this command began, but {'; '.join(changes)}; repeat the command that "

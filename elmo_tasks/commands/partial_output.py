@@ -13,6 +13,7 @@ from allennlp.common.tqdm import Tqdm
 from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.sentence_file import Sentence, SentenceFile
+from elmo_tasks.commands.study_config import config_changes
 from elmo_tasks.commands.vector_file import ArrayType, vector_file_type
 from elmo_tasks.common.files import PARTIAL_SUFFIX, flush_to_disk, reason, written_whole
 
@@ -128,11 +129,7 @@ class PartialOutput:
             json.dump(state, state_file, indent=2)
 
     def _check_same(self, old: Dict[str, Any]) -> None:
-        changes = [
-            f"`{name}` was {old.get(name)!r}, but is {value!r}"
-            for name, value in self._settings.items()
-            if old.get(name) != value
-        ]
+        changes = config_changes(old, self._settings)
         if changes:
             raise ConfigurationError(
                 f"{self.path} must be what this command began, but {'; '.join(changes)}; repeat the command that began "

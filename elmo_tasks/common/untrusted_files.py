@@ -123,6 +123,7 @@ def _check_parts(file: Any, name: str) -> None:
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
+    # `zipfile` raises the second for a kind of ZIP that it cannot read.
     except (zipfile.BadZipFile, NotImplementedError, ValueError):
         return  # torch says what is wrong with it
     if sum(member.file_size for member in members) > os.path.getsize(file):
