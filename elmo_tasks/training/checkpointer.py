@@ -4,10 +4,12 @@ import glob
 import logging
 import os
 import pickle
+import sys
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.util import is_distributed
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 
@@ -25,6 +27,9 @@ class AtomicCheckpointer(Checkpointer):
     """
     Saves as AllenNLP's checkpointer does, and `allennlp train --recover` finds a checkpoint that it can load,
     whenever the run was killed.
+
+    In distributed training the first process of each machine saves, and keeps its own folder tidy. A run recovers from
+    the newest checkpoint that all processes can read: one machine may have been killed before it had the last one.
 
     A checkpoint is a pair of files, and counts from the moment that its model file is there: the training
     state is written first, and each file gets its name when its content is on the disk. If the newest pair
@@ -55,7 +60,7 @@ class AtomicCheckpointer(Checkpointer):
     # Raises
 
     `ConfigurationError`
-        When a run recovers: there are checkpoints, and none can be read.
+        When a run recovers: there are checkpoints, and none that all processes can read.
     """
 
     def __init__(
@@ -78,6 +83,11 @@ class AtomicCheckpointer(Checkpointer):
         )
         self._leave_out_frozen = leave_out_frozen
         self._frozen = FrozenParameters(os.path.join(self._serialization_dir, "frozen_parameters.th"))
+
+    @property
+    def _is_primary(self) -> bool:
+        # AllenNLP's is true for one process of all, and the folders of the other machines would grow.
+        return self._rank % int(os.environ.get("ALLENNLP_PROCS_PER_NODE", sys.maxsize)) == 0
 
     def maybe_save_checkpoint(
         self, trainer: Trainer, num_epochs_completed: int, num_batches_in_epoch_completed: int
@@ -105,6 +115,9 @@ class AtomicCheckpointer(Checkpointer):
                 (model_state, self._model_state_path(*at)),
             ):
                 save_whole(content, path)
+        if is_distributed():
+            # The one before it goes when every machine has this one.
+            torch.distributed.barrier()
         # AllenNLP finds both files there and leaves them; it notes the time and removes old pairs.
         super().save_checkpoint(trainer)
 
@@ -119,38 +132,67 @@ class AtomicCheckpointer(Checkpointer):
             for partial in glob.glob(os.path.join(glob.escape(self._serialization_dir), "*" + PARTIAL_SUFFIX)):
                 os.remove(partial)
         newest_first = sorted(self._find_all_checkpoints(), reverse=True)
-        errors: Dict[str, Exception] = {}
-        for at in newest_first:
+        errors: Dict[str, str] = {}
+        for at in self._common(newest_first):
+            path = self._model_state_path(*at)
+            checkpoint: Optional[TrainerCheckpoint] = None
+            error = ""
             try:
                 checkpoint = self._load(at)
-            except UNREADABLE as error:
-                errors[self._model_state_path(*at)] = error
+            except UNREADABLE as unreadable:
+                error = _first_line(unreadable)
+            # One that another process cannot read is none for this one either.
+            errors_of_all = list(filter(None, _of_all_processes(error)))
+            if errors_of_all or checkpoint is None:
+                errors[path] = error or errors_of_all[0]
                 continue
             # From here on its intervals are counted, as if this process had saved it.
             self._last_save_num_epochs_completed, self._last_save_num_batches_in_epoch_completed = at
             if errors:
-                logger.warning(
-                    "Recovering from %s, since newer checkpoints cannot be read: %s",
-                    self._model_state_path(*at),
-                    "; ".join(f"{path} ({_first_line(error)})" for path, error in errors.items()),
-                )
-            elif self._is_primary and not self.state_is_sharded:
-                self._remove_what_is_left_over(newest_first)
+                unreadable_ones = "; ".join(f"{path} ({error})" for path, error in errors.items())
+                logger.warning("Recovering from %s, since newer checkpoints cannot be read: %s", path, unreadable_ones)
+            if self._is_primary and not self.state_is_sharded:
+                self._remove_what_is_left_over(newest_first, at)
             return self._with_best_weights(checkpoint)
         if errors:
-            path, newest_error = next(iter(errors.items()))
+            path, error = next(iter(errors.items()))
             raise ConfigurationError(
                 f"{self._serialization_dir} must have a checkpoint that can be read, but has {len(errors)} "
-                f"that cannot; the newest, {path}, fails with: {_first_line(newest_error)}. To begin again, "
+                f"that cannot; the newest, {path}, fails with: {error}. To begin again, "
                 f"train without --recover into another directory."
-            ) from newest_error
+            )
         return None
 
-    def _remove_what_is_left_over(self, newest_first: List[Tuple[int, int]]) -> None:
-        """What a process would have removed after its last checkpoint, or was removing, when it was killed."""
+    def _common(self, newest_first: List[Tuple[int, int]]) -> List[Tuple[int, int]]:
+        """Those checkpoints of this process that all other processes have too."""
+        of_all = _of_all_processes(newest_first)
+        common = [at for at in newest_first if all(at in others for others in of_all)]
+        if not common and any(of_all):
+            found = "; ".join(
+                f"process {rank} has {', '.join(f'e{epochs}_b{batches}' for epochs, batches in ats) or 'none'}"
+                for rank, ats in enumerate(of_all)
+            )
+            raise ConfigurationError(
+                f"all processes must have a checkpoint in common to recover from, but {found}; copy the model and "
+                f"training states of the first machine to {self._serialization_dir} on the others"
+            )
+        newer = newest_first[: newest_first.index(common[0])] if common else []
+        if newer:
+            logger.warning(
+                "Recovering from %s, the newest checkpoint that all machines have; this one has newer ones.",
+                self._model_state_path(*common[0]),
+            )
+        return common
+
+    def _remove_what_is_left_over(self, newest_first: List[Tuple[int, int]], current: Tuple[int, int]) -> None:
+        """What cannot be gone on from, and what a process would have removed, or was removing, when it was killed."""
+        current_index = newest_first.index(current)
+        # AllenNLP would take the best weights of an epoch from the newest checkpoint that lies there.
+        left_over = newest_first[:current_index]
         if self._keep_most_recent_by_count is not None and self._keep_most_recent_by_age is None:
-            for at in newest_first[self._keep_most_recent_by_count :]:
-                self._remove_checkpoint(*at)
+            left_over += newest_first[current_index + self._keep_most_recent_by_count :]
+        for at in left_over:
+            self._remove_checkpoint(*at)
         for path in glob.glob(os.path.join(glob.escape(self._serialization_dir), "training_state_*.th")):
             if self._parse_training_state_path(path) not in newest_first:
                 os.remove(path)
@@ -181,6 +223,15 @@ class AtomicCheckpointer(Checkpointer):
 def _named_as_in(model_state: Dict[str, Any], averages: Dict[str, Any]) -> Dict[str, Any]:
     """In distributed training the averages carry the prefix of the wrapped model."""
     return {name if name in model_state else name[len("module.") :]: average for name, average in averages.items()}
+
+
+def _of_all_processes(value: Any) -> List[Any]:
+    """What each process has there, by rank."""
+    if not is_distributed():
+        return [value]
+    values = [None] * torch.distributed.get_world_size()
+    torch.distributed.all_gather_object(values, value)
+    return values
 
 
 def _first_line(error: Exception) -> str:

@@ -6,6 +6,7 @@ Without a shuffle and without dropout, a step of four processes on two rows each
 
 import contextlib
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -86,28 +87,41 @@ def four(start, rows, complaints):
 
 
 @pytest.fixture(scope="module")
-def nodes(start, rows):
-    """The folders of two nodes with one process each."""
-    distributed = {
-        "cuda_devices": [-1],
-        "num_nodes": 2,
-        "primary_address": "127.0.0.1",
-        "primary_port": find_open_port(),
-    }
+def start_nodes(start):
+    """Starts two nodes with one process each, which meet at a port: the same one when they recover."""
+    port = find_open_port()
+
+    def start_nodes(directories, *arguments, **variables):
+        distributed = {
+            "cuda_devices": [-1],
+            "num_nodes": 2,
+            "primary_address": "127.0.0.1",
+            "primary_port": port,
+        }
+        return [
+            start(folder, 2, distributed, "--node-rank", rank, *arguments, **variables)
+            for rank, folder in enumerate(directories)
+        ]
+
+    return start_nodes
+
+
+@pytest.fixture(scope="module")
+def nodes(start_nodes, rows):
+    """The folders of two nodes."""
     directories = [rows.parent / f"node{rank}" for rank in range(2)]
-    processes = [start(folder, 2, distributed, "--node-rank", rank) for rank, folder in enumerate(directories)]
-    for process in processes:
+    for process in start_nodes(directories):
         finish(process)
     return directories
 
 
 class Killed:
-    """A training in two processes, of which one was killed: what it printed, when it ended, and what it left."""
+    """What is left of a training after something was killed: what it printed, when it ended, what still runs."""
 
-    def __init__(self, process, directory):
+    def __init__(self, process, directory, killed_in=None):
         self.output, _ = process.communicate(timeout=600)
         self.directory = directory
-        killed_s = float((directory / "killed").read_text())
+        killed_s = float(((killed_in or directory) / "killed").read_text())
         while processes_of(process.pid) and time.time() < killed_s + 90:
             time.sleep(0.1)
         self.returncode = process.returncode
@@ -134,6 +148,23 @@ def two(start, killed_command):
     """A run that a killed worker ended, and then a kill of the command itself."""
     finish(start(killed_command.directory, 2, {"cuda_devices": [-1, -1]}, "--recover"))
     return killed_command.directory
+
+
+@pytest.fixture(scope="module")
+def killed_node(start_nodes, rows):
+    """The first of two nodes, of which the second was killed at once with its command."""
+    directories = [rows.parent / f"machine{rank}" for rank in range(2)]
+    first, second = start_nodes(directories, KILL_ONE="node")
+    assert second.wait(timeout=600) == -signal.SIGKILL
+    return Killed(first, directories[0], killed_in=directories[1])
+
+
+@pytest.fixture(scope="module")
+def recovered_nodes(start_nodes, killed_node):
+    directories = [killed_node.directory, killed_node.directory.with_name("machine1")]
+    for process in start_nodes(directories, "--recover"):
+        finish(process)
+    return directories
 
 
 def processes_of(session):
@@ -207,3 +238,16 @@ def test_workers_of_a_killed_command_end(killed_command):
 
 def test_a_run_recovers_from_both_to_the_run_of_one_process(two, one):
     check_same(two, one)
+
+
+def test_a_killed_node_stops_the_other_with_a_message(killed_node):
+    assert killed_node.left == []
+    assert killed_node.seconds < 60
+    assert killed_node.returncode not in (0, -signal.SIGKILL)
+    assert re.search("Connection (closed|reset) by", killed_node.output)
+
+
+def test_nodes_recover_from_the_newest_checkpoint_that_both_have(recovered_nodes, one):
+    """The one that was killed had no checkpoint of its last epoch; the other one may have."""
+    for directory in recovered_nodes:
+        check_same(directory, one)

@@ -1,11 +1,13 @@
 import itertools
 import logging
 import os
+import shutil
 
 import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.testing import run_distributed_test
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import TrainerCheckpoint
 
@@ -271,3 +273,49 @@ def test_a_recovered_run_removes_what_a_killed_process_was_about_to(tmp_path):
     assert AtomicCheckpointer(tmp_path).load_checkpoint().trainer_state["epochs_completed"] == 4
     names = (f"{state}_state_e{epoch}_b0.th" for state in ("model", "training") for epoch in (3, 4))
     assert sorted(os.listdir(tmp_path)) == sorted(names)
+
+
+# --- several machines, each with a folder of its own
+
+
+def recover_on_two_machines(rank, world_size, gpu_id, folder):
+    os.environ["ALLENNLP_PROCS_PER_NODE"] = "1"
+
+    def saved(case, *epochs):
+        directory = folder / case / str(rank)
+        directory.mkdir(parents=True)
+        save(directory, *map(TrainerAtEpoch, epochs))
+        return directory
+
+    def names(directory):
+        return sorted(path.name for path in directory.glob("model_state*"))
+
+    each_keeps_two = saved("keeps", 1, 2, 3)
+    assert names(each_keeps_two) == ["model_state_e2_b0.th", "model_state_e3_b0.th"]
+    assert loaded_epochs(each_keeps_two) == (3, 3)
+
+    # What is newer would be taken for the best weights of the next epoch.
+    first_has_more = saved("more", 1, 2)
+    if rank == 1:
+        (first_has_more / "model_state_e2_b0.th").unlink()
+    assert loaded_epochs(first_has_more) == (1, 1)
+    assert names(first_has_more) == ["model_state_e1_b0.th"]
+
+    second_is_damaged = saved("damaged", 1, 2)
+    if rank == 1:
+        cut_off(second_is_damaged / "model_state_e2_b0.th")
+    assert loaded_epochs(second_is_damaged) == (1, 1)
+
+    second_has_none = saved("none", 1, 2)
+    if rank == 1:
+        shutil.rmtree(second_has_none)
+    with pytest.raises(
+        ConfigurationError, match=r"but process 0 has e2_b0, e1_b0; process 1 has none; copy the model and training"
+    ):
+        loaded_epochs(second_has_none)
+    assert loaded_epochs(saved("new")) is None
+
+
+@pytest.mark.slow
+def test_machines_recover_from_the_newest_checkpoint_that_all_can_read(tmp_path):
+    run_distributed_test([-1, -1], recover_on_two_machines, tmp_path)

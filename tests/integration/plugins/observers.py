@@ -83,11 +83,20 @@ class KillOneForTest(TrainerCallback):
     """
     Kills one process of several in epoch 2, and leaves the time of it in `killed` in the run's directory.
 
-    The environment variable `KILL_ONE` says which: `rank`, the second process; `command`, the one that started them.
+    The environment variable `KILL_ONE` says which: `rank`, the second process; `command`, the one that started them;
+    `node`, the second process and its command at once, at the end of the epoch, before its checkpoint.
     """
 
     def on_batch(self, trainer, *args, is_training=False, **kwargs):
         victim = {"rank": os.getpid(), "command": os.getppid()}.get(os.environ.get("KILL_ONE"))
-        if victim and is_training and args[3] == 1 and trainer._rank == 1:
-            (Path(trainer._serialization_dir) / "killed").write_text(str(time.time()))
+        if victim and is_training and args[3] == 1 and torch.distributed.get_rank() == 1:
+            self._leave_the_time(trainer)
             os.kill(victim, signal.SIGKILL)
+
+    def on_epoch(self, trainer, metrics, epoch, **kwargs):
+        if os.environ.get("KILL_ONE") == "node" and epoch == 1 and torch.distributed.get_rank() == 1:
+            self._leave_the_time(trainer)
+            os.killpg(os.getpgrp(), signal.SIGKILL)
+
+    def _leave_the_time(self, trainer):
+        (Path(trainer._serialization_dir) / "killed").write_text(str(time.time()))
