@@ -18,16 +18,19 @@ allennlp-models (README).
 
 import functools
 import inspect
+import io
 import json
 import logging
 import multiprocessing
 import os
+import sys
 import tarfile
 import types
 import warnings
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, Iterator, List
 
 import allennlp.commands.find_learning_rate as find_learning_rate
+import allennlp.commands.predict as predict
 import allennlp.commands.train as train
 import allennlp.common.cached_transformers as cached_transformers
 import allennlp.common.file_utils as file_utils
@@ -348,6 +351,28 @@ def test_on_all_rows_after_distributed_training() -> None:
     replace_once(train.TrainModel, "finish", alone)
 
 
+def let_predictors_see_what_is_not_utf8() -> None:
+    """
+    `allennlp predict`: "UnicodeDecodeError: 'utf-8' codec can't decode byte", without a file or a line.
+
+    A byte that is no UTF-8 becomes a surrogate, so that `Predictor.load_line` can name its line.
+    """
+
+    def with_surrogates(open_compressed: Callable) -> Callable:
+        return functools.partial(open_compressed, errors="surrogateescape")
+
+    def of_stdin_too(get_json_data: Callable) -> Callable:
+        def get_json_data_with_surrogates(self: Any) -> Iterator[Any]:
+            if self._input_file == "-" and isinstance(sys.stdin, io.TextIOWrapper):
+                sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+            yield from get_json_data(self)
+
+        return get_json_data_with_surrogates
+
+    replace_once(predict, "open_compressed", with_surrogates)
+    replace_once(predict._PredictManager, "_get_json_data", of_stdin_too)
+
+
 def keep_moving_averages_attached() -> None:
     """
     `--recover` with a moving average: the averages are taken of parameters that nothing trains any more.
@@ -386,5 +411,6 @@ CURES: List[Callable[[], None]] = [
     write_the_best_weights_whole,
     store_weights_in_archives,
     test_on_all_rows_after_distributed_training,
+    let_predictors_see_what_is_not_utf8,
     keep_moving_averages_attached,
 ]

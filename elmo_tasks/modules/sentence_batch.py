@@ -29,7 +29,8 @@ class SentenceBatch:
     def __init__(self, character_ids: torch.Tensor) -> None:
         self.character_ids = character_ids
         # One copy to the CPU for all that is decided there: a GPU waits once per batch.
-        self.array = character_ids.to(torch.int16).cpu().numpy()
+        # An id that int16 cannot hold must not become another one, which may have vectors in a cache.
+        self.array = character_ids.clamp(-1, torch.iinfo(torch.int16).max).to(torch.int16).cpu().numpy()
         """The character ids as int16, for keys."""
         # (batch_size, num_tokens)
         mask = numpy.asarray(self.array.any(axis=-1))

@@ -10,6 +10,7 @@ from allennlp.predictors import Predictor
 
 from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.common.json_text import parse_json
+from elmo_tasks.dataset_readers.text_lines import check_utf8
 
 BYTE_ORDER_MARK = "\ufeff"
 
@@ -54,10 +55,14 @@ class JsonLinesPredictor(Predictor):
         # Raises
 
         `ConfigurationError`
-            If the line is no JSON object, or not one that the predictor accepts.
+            If the line is not UTF-8, no JSON object, or not one that the predictor accepts.
         """
         self._num_lines += 1
         where = self.line_name or f"line {self._num_lines} of the input (blank lines not counted)"
+        try:
+            check_utf8(line)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{where} {error}") from None
         try:
             inputs = parse_json(line.lstrip(BYTE_ORDER_MARK))
         except ValueError:

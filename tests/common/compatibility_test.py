@@ -1,3 +1,4 @@
+import gzip
 import inspect
 import io
 import json
@@ -10,6 +11,7 @@ import warnings
 from pathlib import Path
 
 import allennlp.commands.find_learning_rate as find_learning_rate
+import allennlp.commands.predict as predict
 import allennlp.common.util as common_util
 import allennlp.models.archival as archival
 import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
@@ -23,6 +25,7 @@ from allennlp.common.file_utils import TensorCache
 from allennlp.data import DataLoader
 from allennlp.data.dataset_readers import TextClassificationJsonReader
 from allennlp.data.tokenizers import PretrainedTransformerTokenizer, WhitespaceTokenizer
+from allennlp.predictors import Predictor
 from allennlp.training.callbacks.wandb import WandBCallback
 from allennlp.training.learning_rate_schedulers import LearningRateScheduler
 from allennlp.training.moving_average import ExponentialMovingAverage
@@ -331,6 +334,34 @@ def test_find_lr_keeps_its_numbers(with_matplotlib, tmp_path, monkeypatch):
     table = json.loads((tmp_path / "lr-losses.json").read_text())
     assert table == {"learning_rates": [0.1, 0.2], "losses": [3.0, 2.5]}
     assert (tmp_path / "lr-losses.png").exists() == with_matplotlib
+
+
+class Echo(Predictor):
+    """Shows the lines that it gets."""
+
+    def __init__(self):
+        self.lines = []
+
+    def load_line(self, line):
+        self.lines.append(line)
+        return {}
+
+    def predict_json(self, inputs):
+        return inputs
+
+
+@pytest.mark.parametrize("source", ["file", "file.gz", "-"])
+def test_predictors_see_bytes_that_are_not_utf8(source, tmp_path, monkeypatch):
+    data = "caf\xe9\n".encode("latin-1") + "café\n".encode()
+    stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    path = source if source == "-" else str(tmp_path / source)
+    if source != "-":
+        with (gzip.open if source.endswith(".gz") else open)(path, "wb") as file:
+            file.write(data)
+    predictor = Echo()
+    predict._PredictManager(predictor, path, None, 1, False, False).run()
+    assert predictor.lines == ["caf\udce9\n", "café\n"]
 
 
 def test_wandb_run_gets_an_id_from_us(tmp_path, monkeypatch):

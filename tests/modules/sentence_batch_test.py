@@ -56,3 +56,11 @@ def test_texts_of_an_instance_that_have_tokens_are_found_under_any_name(indexer,
         assert sentence.dtype == numpy.int16
         assert numpy.array_equal(sentence, encode_sentences([words])[0].numpy())
     assert instance.indexed == indexed
+
+
+@pytest.mark.parametrize(("character_id", "held"), [(65_536, 32_767), (65_636, 32_767), (-65_436, -1)])
+def test_ids_beyond_int16_do_not_become_those_of_a_character(character_id, held):
+    character_ids = torch.full((1, 1, 50), character_id)
+    batch = SentenceBatch(character_ids)
+    assert batch.lengths == [1]
+    assert (batch.array == held).all()

@@ -32,6 +32,13 @@ def test_a_line_that_is_no_object_is_an_error_with_its_number(predictor, line, f
     assert len(str(error.value)) < 300
 
 
+def test_a_byte_that_is_not_utf8_is_an_error_with_its_line(predictor):
+    predictor.load_line("{}")
+    line = b'{"a": "caf\xe9"}'.decode("utf-8", "surrogateescape")
+    with pytest.raises(ConfigurationError, match=r"^line 2 of the input .* must be UTF-8, but byte e9 is not; convert"):
+        predictor.load_line(line)
+
+
 def test_advice_is_given_where_a_line_is_no_json_at_all(predictor):
     predictor.advice = "Try this."
     with pytest.raises(ConfigurationError, match=r"but is 'a,b'\. Try this\.$"):
