@@ -12,10 +12,11 @@ from elmo_tasks.common.version_pairs import check_versions
 # Before anything else is imported: a wrong pair of libraries is to end in one sentence.
 check_versions()
 
-from elmo_tasks.common import compatibility, environment, interruptions, untrusted_files  # noqa: E402
+from elmo_tasks.common import compatibility, environment, faults, interruptions, untrusted_files  # noqa: E402
 
 environment.set_defaults()
 compatibility.apply()
+faults.apply()
 interruptions.apply()
 untrusted_files.apply()
 

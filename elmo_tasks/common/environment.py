@@ -1,5 +1,5 @@
 """
-The environment variables of this package, the only place that reads or sets them.
+The environment variables, the only place that reads or sets them.
 
 jsonnet has no default for an external variable, so the defaults are supplied here, when the plugin is
 imported: AllenNLP imports plugins before a command reads its config. Precedence: `-o` over environment over
@@ -8,7 +8,7 @@ default.
 
 import os
 from pathlib import Path
-from typing import List, NamedTuple
+from typing import List, NamedTuple, Optional
 
 SOURCE_CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -73,6 +73,12 @@ def set_defaults() -> None:
     """Gives every knob that the environment does not set its default; what the user set stays."""
     for knob in KNOBS:
         os.environ.setdefault(knob.name, _own_folder(knob.default) if knob.is_folder else knob.default)
+
+
+def num_processes_of_a_machine() -> Optional[int]:
+    """What AllenNLP sets in each process of distributed training."""
+    number = os.environ.get("ALLENNLP_PROCS_PER_NODE")
+    return None if number is None else int(number)
 
 
 def _own_folder(folder: str) -> str:

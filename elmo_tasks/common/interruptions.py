@@ -9,17 +9,20 @@ import json
 import logging
 import os
 import shutil
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import allennlp.commands.train as train
+import allennlp.common.util as common_util
 import allennlp.models as models
 import allennlp.models.archival as archival
+import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
 import allennlp.training.util as training_util
 from allennlp.common import Params
 from allennlp.common.meta import META_NAME
 from allennlp.data import Vocabulary
+from allennlp.training.moving_average import MovingAverage
 
-from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
+from elmo_tasks.common.files import PARTIAL_SUFFIX, save_whole, written_whole
 from elmo_tasks.common.replacement import replace_once
 
 logger = logging.getLogger(__name__)
@@ -159,9 +162,70 @@ def write_archives_whole() -> None:
     train.archive_model = models.archive_model = archival.archive_model
 
 
+def write_metrics_whole() -> None:
+    """
+    A run that is killed while it writes `metrics_epoch_3.json` or `metrics.json` leaves half a file.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(dump_metrics: Callable) -> Callable:
+        def dump_metrics_whole(file_path: Any, metrics: Dict[str, Any], log: bool = False) -> None:
+            if not file_path:
+                return dump_metrics(file_path, metrics, log=log)
+            with written_whole(file_path) as partial:
+                return dump_metrics(partial, metrics, log=log)
+
+        return dump_metrics_whole
+
+    replace_once(common_util, "dump_metrics", whole)
+
+
+def write_the_best_weights_whole() -> None:
+    """
+    A run that is killed while it writes `best.th` leaves half a file, and no archive can be made of it.
+
+    The file appears when it is complete (`written_whole`).
+    """
+
+    def whole(_: Callable) -> Callable:
+        def save_model_state_whole(self: gradient_descent_trainer.GradientDescentTrainer, path: str) -> None:
+            model = self.model if self._ddp_wrapped_model is None else self._ddp_wrapped_model
+            save_whole(model.state_dict(), path)
+
+        return save_model_state_whole
+
+    replace_once(gradient_descent_trainer.GradientDescentTrainer, "_save_model_state", whole)
+
+
+def keep_moving_averages_attached() -> None:
+    """
+    `--recover` with a moving average: the averages are taken of parameters that nothing trains any more.
+
+    AllenNLP replaces the list of the model's parameters by copies from the file. Ours copies the averages,
+    and leaves the averaging attached to the model.
+    """
+
+    def in_place(load_state_dict: Callable) -> Callable:
+        def load_averages(self: MovingAverage, state_dict: Dict[str, Any]) -> None:
+            for kept, loaded in (
+                (self._shadows, state_dict["shadows"]),
+                (self._backups, state_dict["backups"]),
+            ):
+                for name, tensor in kept.items():
+                    tensor.copy_(loaded[name])
+
+        return load_averages
+
+    replace_once(MovingAverage, "load_state_dict", in_place)
+
+
 CURES: List[Callable[[], None]] = [
     begin_again_where_nothing_was_learnt,
     write_configs_whole,
     write_vocabularies_whole,
     write_archives_whole,
+    write_metrics_whole,
+    write_the_best_weights_whole,
+    keep_moving_averages_attached,
 ]

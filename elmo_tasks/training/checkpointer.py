@@ -4,7 +4,6 @@ import glob
 import logging
 import os
 import pickle
-import sys
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
@@ -13,6 +12,7 @@ from allennlp.common.util import is_distributed
 from allennlp.training.checkpointer import Checkpointer
 from allennlp.training.trainer import Trainer, TrainerCheckpoint
 
+from elmo_tasks.common.environment import num_processes_of_a_machine
 from elmo_tasks.common.files import PARTIAL_SUFFIX, save_whole
 from elmo_tasks.training.frozen_parameters import FrozenParameters
 
@@ -87,7 +87,8 @@ class AtomicCheckpointer(Checkpointer):
     @property
     def _is_primary(self) -> bool:
         # AllenNLP's is true for one process of all, and the folders of the other machines would grow.
-        return self._rank % int(os.environ.get("ALLENNLP_PROCS_PER_NODE", sys.maxsize)) == 0
+        on_each = num_processes_of_a_machine()
+        return self._rank == 0 if on_each is None else self._rank % on_each == 0
 
     def maybe_save_checkpoint(
         self, trainer: Trainer, num_epochs_completed: int, num_batches_in_epoch_completed: int

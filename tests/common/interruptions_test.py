@@ -2,13 +2,18 @@
 
 import json
 import os
+import types
 
 import allennlp.commands.train as train
+import allennlp.common.util as common_util
+import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
 import pytest
+import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 from allennlp.models.archival import archive_model
+from allennlp.training.moving_average import ExponentialMovingAverage
 
 from elmo_tasks.common import interruptions
 
@@ -127,3 +132,49 @@ def test_half_an_archive_takes_no_name(vocabulary, tmp_path, monkeypatch):
             train_archive_model(str(tmp_path))
     assert (tmp_path / "model.tar.gz").read_bytes() == whole
     assert not (tmp_path / "model.tar.gz.partial").exists()
+
+
+def test_metrics_are_replaced_and_not_rewritten(tmp_path):
+    path, link = tmp_path / "metrics.json", tmp_path / "link.json"
+    common_util.dump_metrics(str(path), {"epoch": 0})
+    os.link(path, link)
+    common_util.dump_metrics(str(path), {"epoch": 1})
+    assert (json.loads(path.read_text()), json.loads(link.read_text())) == ({"epoch": 1}, {"epoch": 0})
+    common_util.dump_metrics(None, {"epoch": 2}, log=True)
+    assert sorted(os.listdir(tmp_path)) == ["link.json", "metrics.json"]
+
+
+def test_best_weights_are_replaced_and_not_rewritten(tmp_path):
+    model = torch.nn.Linear(1, 1)
+    trainer = types.SimpleNamespace(_ddp_wrapped_model=None, model=model)
+    path, link = tmp_path / "best.th", tmp_path / "link.th"
+    save = gradient_descent_trainer.GradientDescentTrainer._save_model_state
+    save(trainer, str(path))
+    os.link(path, link)
+    old_bias = model.bias.item()
+    with torch.no_grad():
+        model.bias += 1
+    save(trainer, str(path))
+    assert torch.load(link)["bias"].item() == old_bias
+    assert torch.load(path)["bias"].item() == model.bias.item()
+
+
+def test_moving_averages_follow_the_model_after_a_recovery(tmp_path):
+    model = torch.nn.Linear(1, 1, bias=False)
+    averages = ExponentialMovingAverage(model.named_parameters(), decay=0.5)
+    torch.save(averages.state_dict(), tmp_path / "state.th")
+    loaded = torch.load(tmp_path / "state.th")
+
+    resumed = torch.nn.Linear(1, 1, bias=False)
+    with torch.no_grad():
+        resumed.weight.copy_(model.weight)
+    resumed_averages = ExponentialMovingAverage(resumed.named_parameters(), decay=0.5)
+    resumed_averages.load_state_dict(loaded)
+    before = resumed.weight.item()
+    with torch.no_grad():
+        resumed.weight += 2.0
+    resumed_averages.apply()
+    resumed_averages.assign_average_value()
+    assert resumed.weight.item() == pytest.approx(before + 1.0)
+    resumed_averages.restore()
+    assert resumed.weight.item() == pytest.approx(before + 2.0)

@@ -1,0 +1,144 @@
+import gzip
+import io
+import json
+import logging
+import os
+import sys
+import types
+from pathlib import Path
+
+import allennlp.commands.find_learning_rate as find_learning_rate
+import allennlp.commands.predict as predict
+import allennlp.models.archival as archival
+import allennlp.training.util as training_util
+import pytest
+import torch
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.data import DataLoader
+from allennlp.data.dataset_readers import TextClassificationJsonReader
+from allennlp.data.tokenizers import WhitespaceTokenizer
+from allennlp.predictors import Predictor
+
+from elmo_tasks.common import faults
+
+
+def test_false_alarms_are_not_logged_and_others_are(caplog):
+    faults.hide_false_alarms()
+    trainer_log = logging.getLogger("allennlp.training.gradient_descent_trainer")
+    trainer_log.warning("Worker 0 completed its entire epoch (validation).")
+    trainer_log.warning("Worker 0 finishing validation early!")
+    assert [record.getMessage() for record in caplog.records] == ["Worker 0 finishing validation early!"]
+    assert len(trainer_log.filters) == 1
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"trainer": {"cuda_device": 0}},
+        {"distributed": {"cuda_devices": [0, 1]}, "trainer": {}},
+    ],
+)
+@pytest.mark.parametrize("command", [training_util, find_learning_rate])
+def test_missing_gpu_is_an_error_before_anything_is_written(config, command, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ConfigurationError, match="specified a GPU but none is available"):
+        command.create_serialization_dir(Params(config), str(tmp_path / "run"), recover=False, force=False)
+    assert not (tmp_path / "run").exists()
+
+
+def test_amp_without_a_gpu_is_an_error_before_anything_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"use_amp.*must be false without a GPU"):
+        training_util.create_serialization_dir(
+            Params({"trainer": {"use_amp": True}}), str(tmp_path / "run"), recover=False, force=False
+        )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"trainer": {}},
+        {"trainer": {"cuda_device": None}},
+        {"trainer": {"cuda_device": -1, "use_amp": False}},
+        {"distributed": {"cuda_devices": [-1, -1]}, "trainer": {}},
+        {"distributed": None},
+    ],
+)
+def test_config_for_the_cpu_passes_the_check_of_devices(config, tmp_path):
+    training_util.create_serialization_dir(Params(config), str(tmp_path / "run"), recover=False, force=False)
+    assert (tmp_path / "run").is_dir()
+
+
+def test_archive_holds_its_files_uncompressed(tmp_path):
+    run = tmp_path / "run"
+    (run / "vocabulary").mkdir(parents=True)
+    (run / "config.json").write_text("{}")
+    (run / "best.th").write_bytes(bytes(100_000))  # zeros, which compress to nothing
+    archive = archival.archive_model(str(run))
+    assert os.path.getsize(archive) > 100_000
+    with archival.extracted_archive(archive) as out:
+        assert Path(out, "weights.th").read_bytes() == bytes(100_000)
+
+
+@pytest.mark.parametrize("with_matplotlib", [True, False])
+def test_find_lr_keeps_its_numbers(with_matplotlib, tmp_path, monkeypatch):
+    if not with_matplotlib:
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+    else:
+        pyplot = types.ModuleType("matplotlib.pyplot")
+        for name in ("ylabel", "xlabel", "xscale", "plot"):
+            setattr(pyplot, name, lambda *args: None)
+        pyplot.savefig = lambda path: (tmp_path / os.path.basename(path)).write_text("plot")
+        matplotlib = types.ModuleType("matplotlib")
+        matplotlib.use, matplotlib.pyplot = lambda name: None, pyplot
+        monkeypatch.setitem(sys.modules, "matplotlib", matplotlib)
+        monkeypatch.setitem(sys.modules, "matplotlib.pyplot", pyplot)
+    find_learning_rate._save_plot([0.1, 0.2], [3.0, 2.5], str(tmp_path / "lr-losses.png"))
+    table = json.loads((tmp_path / "lr-losses.json").read_text())
+    assert table == {"learning_rates": [0.1, 0.2], "losses": [3.0, 2.5]}
+    assert (tmp_path / "lr-losses.png").exists() == with_matplotlib
+
+
+class Echo(Predictor):
+    """Shows the lines that it gets."""
+
+    def __init__(self):
+        self.lines = []
+
+    def load_line(self, line):
+        self.lines.append(line)
+        return {}
+
+    def predict_json(self, inputs):
+        return inputs
+
+
+@pytest.mark.parametrize("source", ["file", "file.gz", "-"])
+def test_predictors_see_bytes_that_are_not_utf8(source, tmp_path, monkeypatch):
+    data = "caf\xe9\n".encode("latin-1") + "café\n".encode()
+    stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", stdin)
+    path = source if source == "-" else str(tmp_path / source)
+    if source != "-":
+        with (gzip.open if source.endswith(".gz") else open)(path, "wb") as file:
+            file.write(data)
+    predictor = Echo()
+    predict._PredictManager(predictor, path, None, 1, False, False).run()
+    assert predictor.lines == ["caf\udce9\n", "café\n"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start_method", ["spawn", "fork"])
+def test_loader_workers_start(start_method, tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps({"text": f"word {i}", "label": "1"}) + "\n" for i in range(5)))
+    loader = DataLoader.from_params(
+        Params({"type": "multiprocess", "batch_size": 2, "num_workers": 1, "start_method": start_method}),
+        reader=TextClassificationJsonReader(tokenizer=WhitespaceTokenizer()),
+        data_path=str(data),
+    )
+    texts = [instance["tokens"][1].text for instance in loader.iter_instances()]
+    assert texts == ["0", "1", "2", "3", "4"]
