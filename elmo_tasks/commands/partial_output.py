@@ -224,6 +224,6 @@ def _check_room(path: str, num_bytes: int) -> None:
     num_free_bytes = shutil.disk_usage(os.path.dirname(path) or os.curdir).free
     if num_bytes > num_free_bytes:
         raise ConfigurationError(
-            f"{path} needs {num_bytes / 1e9:,.1f} GB, but its disk has {num_free_bytes / 1e9:,.1f} GB free; float16 "
+            f"{path} needs {num_bytes / 1e6:,.1f} MB, but its disk has {num_free_bytes / 1e6:,.1f} MB free; float16 "
             "and fewer layers need less"
         )

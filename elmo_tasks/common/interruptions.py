@@ -18,7 +18,7 @@ import allennlp.models.archival as archival
 import allennlp.training.gradient_descent_trainer as gradient_descent_trainer
 import allennlp.training.util as training_util
 from allennlp.common import Params
-from allennlp.common.meta import META_NAME
+from allennlp.common.meta import META_NAME, Meta
 from allennlp.data import Vocabulary
 from allennlp.training.moving_average import MovingAverage
 
@@ -32,6 +32,7 @@ _FIRST_FILES = {
     archival.CONFIG_NAME,
     archival.CONFIG_NAME + PARTIAL_SUFFIX,
     META_NAME,
+    META_NAME + PARTIAL_SUFFIX,
     "out.log",
     "vocabulary" + PARTIAL_SUFFIX,
 }
@@ -95,19 +96,21 @@ def _empty(folder: str) -> None:
 def write_configs_whole() -> None:
     """
     A run that is killed while it writes `config.json`, which it does again each time it recovers, leaves half a file,
-    and neither recovers nor makes an archive.
+    and neither recovers nor makes an archive. A full disk ends it with an error that names no file, as it does for
+    `meta.json`.
 
-    The file appears when it is complete (`written_whole`).
+    Both files appear when they are complete (`written_whole`).
     """
 
     def whole(to_file: Callable) -> Callable:
-        def to_file_whole(self: Params, params_file: Any, *args: Any, **kwargs: Any) -> None:
-            with written_whole(params_file) as partial:
+        def to_file_whole(self: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+            with written_whole(path) as partial:
                 to_file(self, partial, *args, **kwargs)
 
         return to_file_whole
 
     replace_once(Params, "to_file", whole)
+    replace_once(Meta, "to_file", whole)
 
 
 def write_vocabularies_whole() -> None:

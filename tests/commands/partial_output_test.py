@@ -94,7 +94,7 @@ def test_two_processes_do_not_write_one_file(opened, tmp_path):
 def test_a_disk_that_is_too_small_is_told(opened, tmp_path, monkeypatch):
     usage = namedtuple("usage", "free")(47)  # three tokens have 48 bytes
     monkeypatch.setattr(module.shutil, "disk_usage", lambda folder: usage)
-    with pytest.raises(ConfigurationError, match=r"needs 0\.0 GB, but its disk has 0\.0 GB free"), opened():
+    with pytest.raises(ConfigurationError, match=r"needs 0\.0 MB, but its disk has 0\.0 MB free"), opened():
         pass
     assert os.listdir(tmp_path) == ["sentences.txt"]
 

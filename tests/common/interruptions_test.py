@@ -1,7 +1,9 @@
 """Beginnings that were interrupted. `tests/reliability/interruption_test.py` kills whole commands at any moment."""
 
+import errno
 import json
 import os
+import re
 import types
 
 import allennlp.commands.train as train
@@ -11,6 +13,7 @@ import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.meta import Meta
 from allennlp.data import Vocabulary
 from allennlp.models.archival import archive_model
 from allennlp.training.moving_average import ExponentialMovingAverage
@@ -91,6 +94,17 @@ def test_half_a_config_takes_no_name(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         Params({"trainer": {"num_epochs": 2}}).to_file(str(path))
     assert json.loads(path.read_text()) == CONFIG
+
+
+def test_the_version_that_cannot_be_written_is_an_error_with_the_name_of_its_file(tmp_path, monkeypatch):
+    def full(*arguments):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "meta.json"
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match=rf"{re.escape(str(path))} cannot be written"):
+        Meta.new().to_file(path)
+    assert os.listdir(tmp_path) == []
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ besides its loss: AllenNLP keeps the counts of a metric in the model, where no c
 in another way, and other files to the last byte.
 """
 
+import contextlib
+import errno
 import functools
 import itertools
 import json
@@ -20,11 +22,13 @@ import re
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any, Callable, NamedTuple
 
 import pytest
 import torch
@@ -42,6 +46,7 @@ FILE_OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os
 # The tail of a run's log is of one process, and what trained it is of that process too.
 LOGS = {"out.log", "machine.json", "meta.json", ".lock"}
 ROOM = 60_000
+SIZE_OF_SMALL_DISK = 64 << 20
 RECORD = "RECORD_FOR_INTERRUPTION_TEST"
 
 
@@ -61,7 +66,7 @@ def kill_this_process():
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def fill_the_disk():
+def limit_files():
     """
     Stands for a full disk: no file grows beyond what logs and metrics need. The error is another one, EFBIG instead of
     ENOSPC, and comes from the same calls of the system.
@@ -109,16 +114,15 @@ class Command:
         assert outcome in (0, -signal.SIGKILL), self.log.read_text()[-5000:]
         return outcome != 0
 
-    def meets_full_disk(self, number):
+    def meets_full_disk(self, number, fill, error):
         """Whether it ends in an error, where the disk is full from a file operation on."""
         log_before = self.log.stat().st_size if self.log.exists() else 0
-        outcome = self.outcome(self.begin(number, fill_the_disk))
+        outcome = self.outcome(self.begin(number, fill))
         log = self.log.read_text()[log_before:]
         assert outcome in (0, 1), log[-5000:]
         if outcome == 1:
-            assert re.fullmatch(
-                r"OSError: \[Errno 27\] .* cannot be written.*File too large.*", log.splitlines()[-1]
-            ), log
+            expected = rf"OSError: \[Errno {error}\] .* cannot be written.*{os.strerror(error)}.*"
+            assert re.fullmatch(expected, log.splitlines()[-1]), log
         return outcome != 0
 
     def outcome(self, child):
@@ -326,62 +330,109 @@ CASES = {
 }
 
 
+class Case(NamedTuple):
+    """A command, and a whole run of it."""
+
+    name: str
+    prepare: Callable[[], Command]
+    """Makes it in a new folder."""
+    check: Callable[[Command, Any], None]
+    """Compares its end with that of the whole run, and says at which moments it was interrupted."""
+    duration_s: float
+    num_operations: int
+    """On files."""
+
+    def moment(self, drawn):
+        """A number of seconds or of operations at random."""
+        return drawn.choice([drawn.uniform(0, self.duration_s), drawn.randrange(self.num_operations)])
+
+
 @pytest.fixture(scope="module", params=CASES)
 def case(request, tmp_path_factory):
-    """
-    The name of a case; a function that prepares the command in a new folder; one that compares it with a whole run; and
-    how long this took, in seconds and file operations.
-    """
     prepare, check = CASES[request.param]
     folder = tmp_path_factory.mktemp(request.param)
     whole = prepare(folder / "whole")
-    duration, num_operations = whole.run()
+    duration_s, num_operations = whole.run()
 
     def check_with_whole(command, moments):
         check(command, whole, f"{request.param} at {moments}, see {command.log}")
-        shutil.rmtree(command.folder)
+        shutil.rmtree(command.folder, ignore_errors=True)  # a disk of its own stays
 
     numbers = itertools.count()
-    return request.param, lambda: prepare(folder / str(next(numbers))), check_with_whole, duration, num_operations
+    return Case(
+        request.param,
+        lambda: prepare(folder / str(next(numbers))),
+        check_with_whole,
+        duration_s,
+        num_operations,
+    )
 
 
 def test_killed_command_ends_as_if_nothing_had_happened(case, trials):
     """Killed once, at a time and at a file operation in turn."""
-    name, prepare, check, duration, num_operations = case
-    drawn = random.Random(name)
+    drawn = random.Random(case.name)
     num_kills = 0
     for trial in range(trials):
-        command = prepare()
-        moment = drawn.randrange(num_operations) if trial % 2 else drawn.uniform(0, duration)
+        command = case.prepare()
+        moment = drawn.randrange(case.num_operations) if trial % 2 else drawn.uniform(0, case.duration_s)
         if command.killed(moment):
             num_kills += 1
             command.run()
-        check(command, moment)
-    print(f"{name}: {num_kills} kills of {trials}; a run has {duration:.1f} s and {num_operations} file operations")
+        case.check(command, moment)
+    print(f"{case.name}: {num_kills} kills of {trials}; a run has {case.duration_s:.1f} s")
 
 
 def test_command_that_is_killed_again_and_again_gets_through(case, trials):
     """Each time within the time of a whole run, so that it takes several tries."""
-    name, prepare, check, duration, num_operations = case
-    drawn = random.Random(name)
+    drawn = random.Random(case.name)
     for _ in range(1 + trials // 5):
-        command = prepare()
+        command = case.prepare()
         moments = []
         while not moments or command.killed(moments[-1]):
-            moments.append(drawn.choice([drawn.uniform(0, duration), drawn.randrange(num_operations)]))
-        check(command, moments)
-        print(f"{name}: {command.num_tries} tries")
+            moments.append(case.moment(drawn))
+        case.check(command, moments)
+        print(f"{case.name}: {command.num_tries} tries")
 
 
-def test_full_disk_ends_in_one_sentence_and_the_run_goes_on_when_there_is_room(case, trials):
-    name, prepare, check, _, num_operations = case
-    drawn = random.Random(name)
+@contextlib.contextmanager
+def no_disk(folder):
+    yield limit_files, lambda: None
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """For `with`: the folder is a disk of its own; gives what fills it, and what makes room again."""
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_OF_SMALL_DISK}", "tmpfs", folder]
+    done = subprocess.run(mount, capture_output=True, text=True)
+    if done.returncode != 0:
+        pytest.skip(f"mounting a disk is not allowed here: {done.stderr.strip()}")
+    filler = folder / "filler"
+
+    def fill():
+        with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    try:
+        yield fill, lambda: filler.unlink(missing_ok=True)
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.mark.parametrize(
+    ("disk", "error"), [(no_disk, errno.EFBIG), (small_disk, errno.ENOSPC)], ids=["limit of files", "small disk"]
+)
+def test_full_disk_ends_in_one_sentence_and_the_run_goes_on_when_there_is_room(case, trials, disk, error):
+    drawn = random.Random(case.name)
     num_errors = 0
     for _ in range(trials):
-        command = prepare()
-        number = drawn.randrange(num_operations)
-        if command.meets_full_disk(number):
-            num_errors += 1
-            command.run()
-        check(command, number)
-    print(f"{name}: {num_errors} errors of {trials}")
+        command = case.prepare()
+        number = drawn.randrange(case.num_operations)
+        with disk(command.folder) as (fill, make_room):
+            if command.meets_full_disk(number, fill, error):
+                num_errors += 1
+                make_room()
+                command.run()
+            make_room()
+            case.check(command, number)
+    print(f"{case.name}: {num_errors} errors of {trials}")
