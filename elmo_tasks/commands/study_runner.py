@@ -211,7 +211,8 @@ def _silent_console() -> Iterator[List[str]]:
             for name in HEARD_LOGGERS:
                 logging.getLogger(name).removeHandler(collector)
             for handler in root.handlers:
-                handler.close()
+                with contextlib.suppress(OSError):  # a full disk takes no more lines; what it means is said elsewhere
+                    handler.close()
             level, root.handlers, tqdm_logger.handlers, sys.excepthook = before
             root.setLevel(level)
 

@@ -38,18 +38,35 @@ def written_whole(path: Union[str, os.PathLike]) -> Iterator[str]:
     """
     path = os.fspath(path)
     partial = path + PARTIAL_SUFFIX
-    try:
-        yield partial
-        flush_to_disk(partial)
-        os.replace(partial, path)
-    except BaseException as error:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(partial)
-        if isinstance(error, OSError) and error.errno is not None:
-            raise OSError(error.errno, f"{path} cannot be written, and is left as it was: {reason(error)}") from error
-        raise
+    with refusal_in_one_sentence(path):
+        try:
+            yield partial
+            flush_to_disk(partial)
+            os.replace(partial, path)
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(partial)
+            raise
     if os.name == "posix":  # elsewhere a folder cannot be opened
         flush_to_disk(os.path.dirname(path) or os.curdir)
+
+
+@contextlib.contextmanager
+def refusal_in_one_sentence(path: str) -> Iterator[None]:
+    """
+    For `with`, around what writes a file or a folder, or leaves it as it was.
+
+    # Raises
+
+    `OSError`
+        With the name that the error of a full disk lacks.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, f"{path} cannot be written, and is left as it was: {reason(error)}") from error
 
 
 def save_whole(content: Any, path: Union[str, os.PathLike]) -> None:

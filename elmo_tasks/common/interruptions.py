@@ -22,7 +22,7 @@ from allennlp.common.meta import META_NAME, Meta
 from allennlp.data import Vocabulary
 from allennlp.training.moving_average import MovingAverage
 
-from elmo_tasks.common.files import PARTIAL_SUFFIX, save_whole, written_whole
+from elmo_tasks.common.files import PARTIAL_SUFFIX, refusal_in_one_sentence, save_whole, written_whole
 from elmo_tasks.common.replacement import replace_once
 
 logger = logging.getLogger(__name__)
@@ -126,7 +126,8 @@ def write_vocabularies_whole() -> None:
             directory = os.fspath(directory).rstrip(os.sep)
             partial = directory + PARTIAL_SUFFIX
             shutil.rmtree(partial, ignore_errors=True)
-            save_to_files(self, partial)
+            with refusal_in_one_sentence(directory):
+                save_to_files(self, partial)
             try:
                 os.replace(partial, directory)
             except OSError:  # there is one, and it is not empty

@@ -1,16 +1,19 @@
 """
 What `allennlp elmo` and `allennlp predict` cost for ever larger files, with the bundled biLM:
 
-    python tests/benchmarks/scale_benchmark.py [--sizes 1000 10000 100000] [--plot scale.png]
+    python tests/benchmarks/scale_benchmark.py [--sizes 1000 10000 100000] [--costs costs.json] [--plot scale.png]
 
 The sentences are made of the words of the fixtures, as frequent as there, some 20 a sentence. Each command runs as a
 process of its own, on one thread. Its start-up is the median of runs on one sentence, and is taken off before the time
 is divided by the number of the other sentences; sizes up to 1,000 are run several times too, and the median counts.
 CPU time moves less than the wall clock when other programs run beside. Memory is the largest that the process had.
 `allennlp elmo` writes 1 kB for each word: 20 kB for a sentence of 20, so 2 GB for 100,000 of them.
+A million takes each command about an hour. What is in the file of `--costs` already is not measured again, so that the
+commands can be measured apart.
 """
 
 import argparse
+import json
 import os
 import random
 import statistics
@@ -19,7 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Optional
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = ("elmo", "predict")
@@ -35,6 +38,24 @@ class Cost(NamedTuple):
     cpu_s: float
     memory: int
     disk: int
+
+
+class Costs:
+    """What was measured, by command and size; kept in the file `path`, if there is one."""
+
+    def __init__(self, path: Optional[str]) -> None:
+        self._path = path
+        self._costs: Dict[str, Dict[str, List[float]]] = {}
+        if path and os.path.exists(path):
+            self._costs = json.loads(Path(path).read_text())
+
+    def of(self, command: str) -> Dict[int, Cost]:
+        return {int(size): Cost(*cost) for size, cost in self._costs.get(command, {}).items()}
+
+    def add(self, command: str, size: int, cost: Cost) -> None:
+        self._costs.setdefault(command, {})[str(size)] = list(cost)
+        if self._path:
+            Path(self._path).write_text(json.dumps(self._costs, indent=2) + "\n")
 
 
 def write_sentences(path: Path, num_sentences: int, seed: int) -> None:
@@ -151,8 +172,10 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64, help="of `allennlp predict`")
     parser.add_argument("--repetitions", type=int, default=3, help="of the start-up, and of sizes up to 1,000")
     parser.add_argument("--seed", type=int, default=0, help="of the sentences")
+    parser.add_argument("--costs", metavar="FILE", help="keeps what was measured, .json")
     parser.add_argument("--plot", metavar="FILE", help="a picture of the table, .png")
     arguments = parser.parse_args()
+    costs = Costs(arguments.costs)
     results = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -160,9 +183,11 @@ def main() -> None:
             smoke = "import 'training_configs/overrides/smoke.libsonnet'"
             run(folder, "train", "training_configs/mr.jsonnet", "-s", folder / "run", "-o", smoke)
         for command in arguments.commands:
-            start_up = measure(command, 1, folder, arguments)
-            costs = {size: measure(command, size, folder, arguments) for size in arguments.sizes}
-            results[command] = report(command, start_up, costs)
+            for size in (1, *arguments.sizes):
+                if size not in costs.of(command):
+                    costs.add(command, size, measure(command, size, folder, arguments))
+            start_up, *others = (costs.of(command)[size] for size in (1, *arguments.sizes))
+            results[command] = report(command, start_up, dict(zip(arguments.sizes, others)))
     if arguments.plot:
         draw(arguments.plot, results)
 
