@@ -57,9 +57,10 @@ class BulkOutput:
     def write(self, part: Part, outputs: str) -> None:
         """Once it returns, the outputs of the part are not lost."""
         path = self._path(part.number)
-        _write_whole(path, outputs)
+        # In this order a file is never without its digest; `has` left none of other rows.
         self._digests[path.name] = part.digest
         self._save_state()
+        _write_whole(path, outputs)
 
     def finish(self, num_parts: int) -> None:
         """Removes what is left of longer inputs."""

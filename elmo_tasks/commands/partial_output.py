@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import shutil
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Generator, Iterator, List, Tuple
 
 import numpy
 from allennlp.common.checks import ConfigurationError
@@ -87,9 +87,9 @@ class PartialOutput:
         with contextlib.suppress(FileNotFoundError):
             os.remove(self._state_path)  # of a file that is gone
         index = {" ".join(tokens): name for name, tokens in sentences} if with_sentences else {}
-        lengths = ((name, len(tokens)) for name, tokens in sentences)
-        progress = Tqdm.tqdm(lengths, total=sentences.num_lines, desc="laying out")
-        self._file_type.begin(self.path, progress, self._array_type, index)
+        # Closed before an error is told, and not shown by a kind of file that does not ask.
+        with contextlib.closing(_lengths(sentences)) as lengths:
+            self._file_type.begin(self.path, lengths, self._array_type, index)
         flush_to_disk(self.path)
         self._save_state()
 
@@ -212,6 +212,12 @@ def _locked(output_path: str) -> Iterator[None]:
 
 def _state_path(output_path: str) -> str:
     return output_path + PARTIAL_SUFFIX + ".json"
+
+
+def _lengths(sentences: SentenceFile) -> Generator[Tuple[str, int], None, None]:
+    """Name and number of tokens of each array, with a progress bar."""
+    for name, tokens in Tqdm.tqdm(sentences, total=sentences.num_lines, desc="laying out"):
+        yield name, len(tokens)
 
 
 def _lacks_only_the_end(path: str) -> bool:

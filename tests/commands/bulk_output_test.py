@@ -1,3 +1,4 @@
+import os
 import pickle
 
 import pytest
@@ -44,6 +45,24 @@ def test_outputs_of_an_unknown_hand_do_not_count(folder):
     (folder / "part-000002.jsonl").write_text("half")
     with bulk_output(folder, {"archive": "a"}) as output:
         assert not output.has(part(2, 2))
+
+
+@pytest.mark.parametrize(("num_steps", "is_there"), [(1, False), (2, True)])
+def test_a_part_that_is_there_counts_whenever_its_writer_was_killed(folder, monkeypatch, num_steps, is_there):
+    replace, steps = os.replace, iter(range(1, num_steps + 1))
+
+    def stop_after_some(source, target):
+        replace(source, target)
+        if next(steps) == num_steps:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, bulk_output(folder, {"archive": "a"}) as output:
+        patch.setattr(os, "replace", stop_after_some)
+        with pytest.raises(KeyboardInterrupt):
+            output.write(part(2, 2), "output 2\n")
+    assert (folder / "part-000002.jsonl").exists() == is_there
+    with bulk_output(folder, {"archive": "a"}) as output:
+        assert output.has(part(2, 2)) == is_there
 
 
 def test_outputs_of_longer_inputs_are_removed_at_the_end(folder):
