@@ -19,6 +19,7 @@ from typing import Any, Callable, Dict, Iterator, List
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
 import allennlp.commands.train as train
+import allennlp.common.logging as common_logging
 import allennlp.common.util as common_util
 import allennlp.data.data_loaders.multiprocess_data_loader as multiprocess_data_loader
 import allennlp.models.archival as archival
@@ -27,6 +28,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError, check_for_gpu
 
+from elmo_tasks.common.files import reason
 from elmo_tasks.common.replacement import replace_once
 
 logger = logging.getLogger(__name__)
@@ -195,6 +197,41 @@ def keep_the_numbers_of_find_lr() -> None:
     replace_once(find_learning_rate, "_save_plot", with_table)
 
 
+def tell_once_that_the_log_cannot_be_written() -> None:
+    """
+    A run on a full disk: for each line of its log a traceback of some fifty, and the error that counts among them.
+
+    The first one is told in a sentence. The console shows the same lines.
+    """
+
+    def told_once(prepare_global_logging: Callable) -> Callable:
+        def prepare_logging(*args: Any, **kwargs: Any) -> None:
+            prepare_global_logging(*args, **kwargs)
+            for handler in logging.getLogger().handlers:
+                if isinstance(handler, logging.FileHandler):
+                    handler.handleError = _ErrorsOfLog(handler)  # type: ignore[method-assign]
+
+        return prepare_logging
+
+    replace_once(common_logging, "prepare_global_logging", told_once)
+
+
+class _ErrorsOfLog:
+    """In place of `logging.Handler.handleError`."""
+
+    def __init__(self, handler: logging.FileHandler) -> None:
+        self._handler = handler
+        self._is_told = False
+
+    def __call__(self, record: logging.LogRecord) -> None:
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            logging.Handler.handleError(self._handler, record)
+        elif not self._is_told:
+            self._is_told = True
+            print(f"{self._handler.baseFilename} cannot be written and lacks lines: {reason(error)}", file=sys.stderr)
+
+
 CURES: List[Callable[[], None]] = [
     look_for_the_device_first,
     hide_false_alarms,
@@ -203,4 +240,5 @@ CURES: List[Callable[[], None]] = [
     store_weights_in_archives,
     let_predictors_see_what_is_not_utf8,
     keep_the_numbers_of_find_lr,
+    tell_once_that_the_log_cannot_be_written,
 ]

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import io
 import json
@@ -9,12 +10,14 @@ from pathlib import Path
 
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
+import allennlp.common.logging as common_logging
 import allennlp.models.archival as archival
 import allennlp.training.util as training_util
 import pytest
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.tqdm import logger as tqdm_logger
 from allennlp.data import DataLoader
 from allennlp.data.dataset_readers import TextClassificationJsonReader
 from allennlp.data.tokenizers import WhitespaceTokenizer
@@ -142,3 +145,30 @@ def test_loader_workers_start(start_method, tmp_path):
     )
     texts = [instance["tokens"][1].text for instance in loader.iter_instances()]
     assert texts == ["0", "1", "2", "3", "4"]
+
+
+@pytest.fixture
+def log_on_full_disk(tmp_path):
+    """The log of a run that has begun in this process; afterwards all loggers are as they were."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("the system has no disk that is always full")
+    root = logging.getLogger()
+    before = root.level, root.handlers[:], tqdm_logger.handlers[:], sys.excepthook
+    (tmp_path / "out.log").symlink_to("/dev/full")
+    common_logging.prepare_global_logging(tmp_path)
+    yield tmp_path / "out.log"
+    with contextlib.suppress(OSError):
+        root.handlers[0].close()
+    level, root.handlers, tqdm_logger.handlers, sys.excepthook = before
+    root.setLevel(level)
+
+
+def test_log_on_a_full_disk_says_so_once(log_on_full_disk, capfd):
+    for number in range(3):
+        logging.getLogger("elmo_tasks").info("line %s", number)
+    assert capfd.readouterr().err == f"{log_on_full_disk} cannot be written and lacks lines: No space left on device\n"
+
+
+def test_other_errors_of_logging_are_shown_as_before(log_on_full_disk, capfd):
+    logging.getLogger().handlers[0].handle(logging.makeLogRecord({"msg": "line %s %s", "args": (1,)}))
+    assert "not enough arguments for format string" in capfd.readouterr().err

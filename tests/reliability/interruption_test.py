@@ -120,6 +120,7 @@ class Command:
         outcome = self.outcome(self.begin(number, fill))
         log = self.log.read_text()[log_before:]
         assert outcome in (0, 1), log[-5000:]
+        assert "--- Logging error ---" not in log
         if outcome == 1:
             expected = rf"OSError: \[Errno {error}\] .* cannot be written.*{os.strerror(error)}.*"
             assert re.fullmatch(expected, log.splitlines()[-1]), log
