@@ -1,13 +1,17 @@
-"""Unpacks a model archive that may come from anyone."""
+"""Archives that may come from anyone: unpacks those of models, and bounds what others unpack to."""
 
+import bz2
+import contextlib
 import gzip
 import json
+import lzma
 import os
 import shutil
 import tarfile
+import zipfile
 import zlib
 from pathlib import PureWindowsPath
-from typing import IO, NoReturn, Optional, cast
+from typing import IO, Any, Iterator, NoReturn, Optional, cast
 
 from allennlp.common.checks import ConfigurationError
 
@@ -21,6 +25,8 @@ _BLOCK_BYTES = 4096
 # What is ever wanted at once. Headers of an archive may claim to be of any length, and `tarfile` would read them whole.
 _MAX_READ_BYTES = 2**20
 _CONFIG_NAME = "config.json"
+_COMPRESSIONS = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, OSError)
 
 
 def unpack(path: str, folder: str) -> None:
@@ -42,7 +48,7 @@ def unpack(path: str, folder: str) -> None:
         more than `ALWAYS_ALLOWED_BYTES` and more than `MAX_RATIO` times its size; where its `config.json` is not plain
         JSON, since jsonnet could read other files and the environment; where it is damaged.
     """
-    max_bytes = max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * os.path.getsize(path))
+    max_bytes = _max_bytes(path)
     num_bytes = 0
     try:
         with gzip.open(path) as stream:
@@ -66,6 +72,51 @@ def unpack(path: str, folder: str) -> None:
     _check_config(path, os.path.join(folder, _CONFIG_NAME))
 
 
+def check_unpacked_size(path: str) -> None:
+    """
+    For archives of data, which `cached_path` unpacks. Reads no more than headers of a ZIP, and all of a compressed tar
+    up to the bound; of any other file nothing is said.
+
+    # Parameters
+
+    path : `str`
+
+    # Raises
+
+    ConfigurationError
+        Where the archive unpacks to more than `ALWAYS_ALLOWED_BYTES` and more than `MAX_RATIO` times its size.
+    """
+    max_bytes = _max_bytes(path)
+    for sizes in (_sizes_in_zip(path), _sizes_in_tar(path, max_bytes)):
+        num_bytes = 0
+        # What is damaged, or another kind of file, is told where it is unpacked.
+        with contextlib.suppress(zipfile.BadZipFile, NotImplementedError, tarfile.TarError, *_DAMAGED):
+            for size in sizes:
+                num_bytes += max(size, _BLOCK_BYTES)
+                if num_bytes > max_bytes:
+                    _refuse_size(path, max_bytes)
+
+
+def _sizes_in_zip(path: str) -> Iterator[int]:
+    with zipfile.ZipFile(path) as archive:
+        # `zipfile` never reads more of a member than this.
+        yield from (member.file_size for member in archive.infolist())
+
+
+def _sizes_in_tar(path: str, max_bytes: int) -> Iterator[int]:
+    with open(path, "rb") as file:
+        start = file.read(6)
+    opener: Any = next((opener for magic, opener in _COMPRESSIONS if start.startswith(magic)), open)
+    with opener(path, "rb") as stream:
+        bounded = cast(IO[bytes], _BoundedStream(stream, path, max_bytes))
+        with tarfile.open(fileobj=bounded, mode="r:") as archive:
+            yield from (member.size for member in archive)
+
+
+def _max_bytes(path: str) -> int:
+    return max(ALWAYS_ALLOWED_BYTES, MAX_RATIO * os.path.getsize(path))
+
+
 class _BoundedStream:
     """What `tarfile` needs of a file, with a limit on each read and on all of them together."""
 
@@ -87,7 +138,7 @@ class _BoundedStream:
 def _refuse_size(path: str, max_bytes: int) -> NoReturn:
     raise ConfigurationError(
         f"{path} must unpack to at most {max_bytes / 2**30:.1f} GiB, the larger of 1 GiB and {MAX_RATIO} times its "
-        "size, but claims more; if you trust it, unpack it with tar and name the folder in its place"
+        "size, but claims more; if you trust it, unpack it yourself and name the folder in its place"
     )
 
 

@@ -7,7 +7,8 @@ what. They may be applied in any order and any number of times. `elmo_tasks` app
 Out of reach: a config is a jsonnet program. It can read every file that its user can (`import`, `importstr`) and all
 of the environment (`std.extVar`), can name any path, URL and installed class of the kinds that AllenNLP builds, and
 importing the module of a class runs that module. Only the first of these is closed to the config of an archive, which
-is plain JSON. Compressed data (`corpus.zip!member`) is unpacked by `cached_path`, which bounds no sizes.
+is plain JSON. Data in archives (`corpus.zip!member`) are unpacked by `cached_path` as they are, once their size was
+looked at (`check_unpacked_size`).
 """
 
 import contextlib

@@ -9,6 +9,8 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.file_utils import cached_path
 from allennlp.data.dataset_readers.dataset_reader import DatasetReaderInput, PathOrStr
 
+from elmo_tasks.common.archives import check_unpacked_size
+
 PARTS = ("train", "dev", "test")
 
 
@@ -102,7 +104,11 @@ def locate(path: str) -> DataFile:
 
     `FileNotFoundError`
         If there is no such file, or no such member.
+    `ConfigurationError`
+        If an archive would unpack to very much more than its size.
     """
     if Path(path).exists():
         return DataFile(path, Path(path))
+    if "!" in path:
+        check_unpacked_size(str(cached_path(path.partition("!")[0])))
     return DataFile(path, Path(cached_path(path, extract_archive="!" in path)))

@@ -3,12 +3,13 @@ import io
 import json
 import os
 import tarfile
+import zipfile
 
 import pytest
 from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.common import archives
-from elmo_tasks.common.archives import unpack
+from elmo_tasks.common.archives import check_unpacked_size, unpack
 
 
 def entry(name, content=b"", **properties):
@@ -156,3 +157,48 @@ def test_the_config_of_an_archive_is_no_program(tmp_path, folder):
     with pytest.raises(ConfigurationError, match=r"must have plain JSON in its member config.json, as AllenNLP writes"):
         unpack(path, str(folder))
     unpack(packed(tmp_path / "good.tar.gz", entry("config.json", json.dumps({"a": [1, None]}).encode())), str(folder))
+
+
+# --- archives of data
+
+
+def data_archive(path, content):
+    if path.suffix == ".zip":
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("mr/rt-polarity.pos", content)
+    else:
+        with tarfile.open(path, "w:" + path.suffix[1:].replace("tar", "")) as archive:
+            member, _ = entry("mr/rt-polarity.pos", content)
+            archive.addfile(member, io.BytesIO(content))
+    return str(path)
+
+
+@pytest.mark.usefixtures("small_limit")
+@pytest.mark.parametrize("name", ["mr.zip", "mr.tar.gz", "mr.tar.bz2", "mr.tar.xz"])
+def test_data_that_unpack_to_much_more_are_refused(name, tmp_path):
+    check_unpacked_size(data_archive(tmp_path / name, bytes(9 * 10**5)))
+    with pytest.raises(ConfigurationError, match=rf"{name} must unpack to at most"):
+        check_unpacked_size(data_archive(tmp_path / name, bytes(11 * 10**5)))
+
+
+@pytest.mark.usefixtures("small_limit")
+def test_a_tar_that_is_not_compressed_has_the_size_of_its_data(tmp_path):
+    check_unpacked_size(data_archive(tmp_path / "mr.tar", os.urandom(11 * 10**5)))
+
+
+def test_a_header_of_data_that_claims_to_be_huge_is_refused(tmp_path):
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = tarfile.GNUTYPE_LONGNAME, 8 * 2**30 - 1
+    path = tmp_path / "mr.tar.gz"
+    path.write_bytes(gzip.compress(header.tobuf(tarfile.GNU_FORMAT) + bytes(10**6)))
+    with pytest.raises(ConfigurationError, match=r"must unpack to at most 1\.0 GiB"):
+        check_unpacked_size(str(path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"a warm film\n", b"PK\x03\x04 half", b"\x1f\x8bhalf", b"BZhalf", b"\xfd7zXZ\0half"]
+)
+def test_of_what_is_no_archive_nothing_is_said(content, tmp_path):
+    path = tmp_path / "mr"
+    path.write_bytes(content)
+    check_unpacked_size(str(path))

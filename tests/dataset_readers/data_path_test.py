@@ -71,6 +71,17 @@ def test_archive_member_and_folder_are_found(tmp_path, monkeypatch):
         locate(f"{archive}!data/rt-polarity.neg")
 
 
+def test_archive_that_unpacks_to_much_more_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr("allennlp.common.file_utils.CACHE_DIRECTORY", str(tmp_path / "cache"))
+    monkeypatch.setattr("elmo_tasks.common.archives.ALWAYS_ALLOWED_BYTES", 10**6)
+    archive = tmp_path / "mr.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("data/rt-polarity.pos", bytes(10**7))
+    with pytest.raises(ConfigurationError, match=r"mr\.zip must unpack to at most"):
+        locate(f"{archive}!data/rt-polarity.pos")
+    assert not list(tmp_path.rglob("*rt-polarity*"))
+
+
 def test_exclamation_mark_in_a_folder_name_is_no_archive(tmp_path):
     path = tmp_path / "wow!" / "a.txt"
     path.parent.mkdir()
