@@ -100,6 +100,10 @@ class AtomicCheckpointer(Checkpointer):
             Whether a checkpoint was saved whose model file may also serve as the best weights.
         """
         saved = super().maybe_save_checkpoint(trainer, num_epochs_completed, num_batches_in_epoch_completed)
+        if saved:
+            # AllenNLP notes this where it writes alone; but all processes wait for each other in the next one.
+            self._last_save_num_epochs_completed = num_epochs_completed
+            self._last_save_num_batches_in_epoch_completed = num_batches_in_epoch_completed
         # The trainer links the model file as `best.th`; told that there is none, it writes the whole model.
         return saved and not self._leave_out_frozen
 

@@ -319,3 +319,22 @@ def recover_on_two_machines(rank, world_size, gpu_id, folder):
 @pytest.mark.slow
 def test_machines_recover_from_the_newest_checkpoint_that_all_can_read(tmp_path):
     run_distributed_test([-1, -1], recover_on_two_machines, tmp_path)
+
+
+def save_every_third_batch(rank, world_size, gpu_id, folder):
+    os.environ["ALLENNLP_PROCS_PER_NODE"] = str(world_size)
+    checkpointer = AtomicCheckpointer(folder, save_every_num_batches=3)
+    saved = []
+    for batch in range(1, 8):
+        trainer = TrainerAtEpoch(0, batches=batch)
+        if rank > 0:
+            trainer.checkpoint = None  # as AllenNLP's
+        if checkpointer.maybe_save_checkpoint(trainer, 0, batch):
+            saved.append(batch)
+    assert saved == [3, 6]
+
+
+@pytest.mark.slow
+def test_processes_that_save_nothing_wait_for_the_checkpoints_of_the_one_that_does(tmp_path):
+    run_distributed_test([-1, -1], save_every_third_batch, tmp_path)
+    assert sorted(path.name for path in tmp_path.glob("model*")) == ["model_state_e0_b3.th", "model_state_e0_b6.th"]
