@@ -89,7 +89,8 @@ def check_unpacked_size(path: str) -> None:
     max_bytes = _max_bytes(path)
     for sizes in (_sizes_in_zip(path), _sizes_in_tar(path, max_bytes)):
         num_bytes = 0
-        # What is damaged, or another kind of file, is told where it is unpacked.
+        # What is damaged, or another kind of file, is told where the same libraries unpack it. `zipfile` raises the
+        # second for a kind of ZIP that it cannot read.
         with contextlib.suppress(zipfile.BadZipFile, NotImplementedError, tarfile.TarError, *_DAMAGED):
             for size in sizes:
                 num_bytes += max(size, _BLOCK_BYTES)

@@ -30,6 +30,8 @@ from elmo_tasks.common import data_pickle
 from elmo_tasks.common.archives import unpack
 from elmo_tasks.common.replacement import replace_once
 
+_ZIP_MAGIC = b"PK\x03\x04"
+
 
 class UnsafeFileError(ConfigurationError, pickle.UnpicklingError):
     """A file asks for more than data. Whoever expects torch's own error, of the second type, gets it."""
@@ -119,14 +121,21 @@ def _name_of(file: Any) -> str:
 
 def _check_parts(file: Any, name: str) -> None:
     """What torch saves is a ZIP archive that is not compressed, or no archive at all."""
-    if not isinstance(file, (str, os.PathLike)) or not zipfile.is_zipfile(file):
+    if not isinstance(file, (str, os.PathLike)):
         return
+    with open(file, "rb") as stream:
+        if stream.read(len(_ZIP_MAGIC)) != _ZIP_MAGIC:  # by which torch decides, too
+            return
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()
-    # `zipfile` raises the second for a kind of ZIP that it cannot read.
-    except (zipfile.BadZipFile, NotImplementedError, ValueError):
-        return  # torch says what is wrong with it
+    # Torch has a reader of its own: what is not understood here must not pass to it unseen. `zipfile` raises the second
+    # for a kind of ZIP that it cannot read.
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise UnsafeFileError(
+            f"{name} must hold tensors as torch.save writes them, but cannot be read as such ({error}); is it damaged? "
+            "Copy or make it again"
+        ) from error
     if sum(member.file_size for member in members) > os.path.getsize(file):
         raise UnsafeFileError(
             f"{name} must hold tensors as torch.save writes them, but its parts claim to be larger than the file; do "

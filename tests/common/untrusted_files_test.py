@@ -170,6 +170,17 @@ def test_weights_that_claim_to_be_larger_than_their_file_are_refused(tmp_path):
         torch.load(tmp_path / "bomb.th")
 
 
+def test_weights_whose_parts_cannot_be_looked_at_do_not_reach_torch(tmp_path):
+    """Its own reader does not mind a version that `zipfile` refuses to read."""
+    content = bytearray(saved({"bias": torch.zeros(2)}))
+    central_header = content.index(b"PK\x01\x02")
+    content[central_header + 6] = 99
+    (tmp_path / "weights.th").write_bytes(content)
+    assert torch.load(io.BytesIO(content))["bias"].tolist() == [0, 0]
+    with pytest.raises(UnsafeFileError, match=r"weights.th must hold .* cannot be read as such \(zip file version"):
+        torch.load(tmp_path / "weights.th")
+
+
 def test_a_program_in_place_of_weights_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "weights.th", "w") as archive:
         for name in ("constants.pkl", "data.pkl", "code/__torch__.py"):
