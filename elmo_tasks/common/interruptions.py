@@ -102,15 +102,22 @@ def write_configs_whole() -> None:
     Both files appear when they are complete (`written_whole`).
     """
 
-    def whole(to_file: Callable) -> Callable:
-        def to_file_whole(self: Any, path: Any, *args: Any, **kwargs: Any) -> None:
-            with written_whole(path) as partial:
+    def config_whole(to_file: Callable) -> Callable:
+        def config_to_file(self: Params, params_file: Any, *args: Any, **kwargs: Any) -> None:
+            with written_whole(params_file) as partial:
                 to_file(self, partial, *args, **kwargs)
 
-        return to_file_whole
+        return config_to_file
 
-    replace_once(Params, "to_file", whole)
-    replace_once(Meta, "to_file", whole)
+    def version_whole(to_file: Callable) -> Callable:
+        def version_to_file(self: Meta, path: Any) -> None:
+            with written_whole(path) as partial:
+                to_file(self, partial)
+
+        return version_to_file
+
+    replace_once(Params, "to_file", config_whole)
+    replace_once(Meta, "to_file", version_whole)
 
 
 def write_vocabularies_whole() -> None:

@@ -92,7 +92,7 @@ def test_half_a_config_takes_no_name(tmp_path, monkeypatch):
     Params(CONFIG).to_file(str(path))
     stop_at(monkeypatch, os, "replace")
     with pytest.raises(Stop):
-        Params({"trainer": {"num_epochs": 2}}).to_file(str(path))
+        Params({"trainer": {"num_epochs": 2}}).to_file(params_file=str(path))
     assert json.loads(path.read_text()) == CONFIG
 
 
