@@ -402,7 +402,11 @@ def no_disk(folder):
 
 @contextlib.contextmanager
 def small_disk(folder):
-    """For `with`: the folder is a disk of its own; gives what fills it, and what makes room again."""
+    """
+    For `with`: the folder is a disk of its own; gives what fills it, and what makes room again.
+
+    Only who may mount can have one; for everybody else the case with `limit_files` stands in.
+    """
     mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_OF_SMALL_DISK}", "tmpfs", folder]
     done = subprocess.run(mount, capture_output=True, text=True)
     if done.returncode != 0:

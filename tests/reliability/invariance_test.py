@@ -18,11 +18,10 @@ from allennlp.common.plugins import import_plugins
 from allennlp.data import Batch, DatasetReader, Vocabulary
 from allennlp.models import Model
 
-from elmo_tasks.common.environment import KNOBS
 from elmo_tasks.models import Classifier
 from elmo_tasks.modules import ElmoEmbedder
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_in_the_checkout")]
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "training_configs"
@@ -38,11 +37,7 @@ WORDS = ["a", "warm", "quiet", "film", "of", "two", "sisters", ",", "gives", "up
 
 
 @pytest.fixture(autouse=True)
-def _in_the_checkout(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    for knob in KNOBS:
-        monkeypatch.setenv(knob.name, knob.default)
-    monkeypatch.setenv("ELMO_TASKS_BILM", "fixtures/bilm")
+def _models_of_plugins():
     import_plugins()  # the models of allennlp-models, as on the command line
 
 

@@ -16,13 +16,11 @@ from allennlp.data import DatasetReader, Vocabulary
 from allennlp.models import Model
 from allennlp.training import TrainerCallback
 
-from elmo_tasks.common.environment import KNOBS
 from elmo_tasks.modules import ElmoEmbedder
 from elmo_tasks.predictors import PairPredictor, SentencePredictor
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("_in_the_checkout")]
 
-ROOT = Path(__file__).parents[2]
 CALLS_PER_TRIAL = 100
 NUM_EPOCHS = 50
 # The system gives memory in pages of up to 2 MB, and a few more are touched after any warm-up: 3.5 MB were seen after
@@ -60,14 +58,6 @@ class InUse(NamedTuple):
         assert self.handles == before.handles
         assert num_bytes < SLACK_BYTES
         assert num_objects < SLACK_OBJECTS
-
-
-@pytest.fixture(autouse=True)
-def _in_the_checkout(monkeypatch):
-    monkeypatch.chdir(ROOT)
-    for knob in KNOBS:
-        monkeypatch.setenv(knob.name, knob.default)
-    monkeypatch.setenv("ELMO_TASKS_BILM", "fixtures/bilm")
 
 
 def predictor_of(config, predictor_class, cache):
