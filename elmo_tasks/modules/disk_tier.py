@@ -179,6 +179,8 @@ class DiskTier:
         with open(self._index_path, "rb") as index_file:
             index_file.seek(self._num_index_bytes)
             contents = index_file.read(num_bytes - self._num_index_bytes)
+        # It may have been cut off just now.
+        contents = contents[: len(contents) // _ENTRY.size * _ENTRY.size]
         for start in range(0, len(contents), _ENTRY.size):
             entry = contents[start : start + _ENTRY.size]
             key, offset, length, _, checksum = _ENTRY.unpack(entry)
@@ -188,7 +190,7 @@ class DiskTier:
         if not self._entries:
             raise OSError("it is no index of activations, or all of it is damaged; remove it")
         self._index_number = status.st_ino
-        self._num_index_bytes = num_bytes
+        self._num_index_bytes += len(contents)
 
     def _forget(self) -> None:
         self._entries.clear()

@@ -82,6 +82,25 @@ def test_truncated_file_loses_records_but_never_gives_wrong_ones(tmp_path, share
         assert numpy.array_equal(payload, stored[name])
 
 
+def test_index_that_is_cut_off_while_it_is_read_loses_its_last_record_only(tmp_path, monkeypatch):
+    stored = payloads(range(3))
+    DiskTier(str(tmp_path), 10**6).put(stored)
+    stat = os.stat
+
+    def cut_off_after(path, *arguments, **options):
+        status = stat(path, *arguments, **options)
+        if str(path).endswith(INDEX_NAME):
+            os.truncate(path, 3 * 40 - 7)
+        return status
+
+    monkeypatch.setattr(os, "stat", cut_off_after)
+    tier = DiskTier(str(tmp_path), 10**6)
+    assert set(tier.get(stored)) == set(list(stored)[:2])
+    monkeypatch.undo()
+    tier.put(stored)
+    assert set(DiskTier(str(tmp_path), 10**6).get(stored)) == set(stored)
+
+
 def test_record_under_another_key_counts_as_absent(tmp_path):
     tier = DiskTier(str(tmp_path), 10**6)
     tier.put(payloads([0]))
