@@ -143,7 +143,11 @@ def test_an_archive_cut_short_is_named(share, tmp_path, folder):
         unpack(str(path), str(folder))
 
 
-@pytest.mark.parametrize("content", [b"", b"<html>moved</html>", gzip.compress(b"no archive at all")])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"<html>moved</html>", gzip.compress(b"no archive at all")],
+    ids=["empty", "a page", "compressed"],
+)
 def test_what_is_no_archive_is_named(content, tmp_path, folder):
     path = tmp_path / "model.tar.gz"
     path.write_bytes(content)
