@@ -13,6 +13,7 @@ from torch import nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
+from elmo_tasks.bilm.lstm_cell import lstm_cell
 from elmo_tasks.bilm.products import FrozenCache, Product, wants_gradient, without_autocast
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
@@ -142,9 +143,7 @@ class ClippedLstm(nn.Module):
             state = self.initial_state(batch_sizes[0])
         bias = self.bias + self.forget_offset
         parameters = (self.input_kernel, self.recurrent_kernel, bias, self.projection)
-        # On a processor, one direction after the other; on a GPU both in the same, fewer, larger operations.
-        directions: Sequence[Any] = [0, 1] if inputs.device.type == "cpu" else [slice(None)]
-
+        directions = _directions(inputs.device)
         dtype = self.projection.dtype if dtype is None else dtype
         clips = _Clips(self.cell_clip, self.projection_clip)
         results: List[Tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
@@ -173,6 +172,11 @@ class ClippedLstm(nn.Module):
         return outputs, LstmState(hidden, memory)
 
 
+def _directions(device: torch.device) -> Sequence[Any]:
+    """Indices of what is run at a time: on a GPU both directions in the same, fewer, larger operations."""
+    return [0, 1] if device.type == "cpu" else [slice(None)]
+
+
 class _Products(NamedTuple):
     input: Product
     recurrent: Product
@@ -195,21 +199,17 @@ def _project_inputs(
 ) -> Iterator[torch.Tensor]:
     """For each step, what the inputs contribute to the gates, `(batch_sizes[step], 4 * cell_dim)`."""
     max_rows = max(1, MAX_PROJECTED_BYTES // (inputs.element_size() * product.output_dim))
-    if rows is not None and inputs.size(-2) <= max_rows:
-        projected = product(inputs)
-        start = 0
-        for batch_size in batch_sizes:
-            yield _take_rows(projected, rows[..., start : start + batch_size])
-            start += batch_size
-        return
+    is_projected_at_once = rows is not None and inputs.size(-2) <= max_rows
+    if is_projected_at_once:
+        inputs = product(inputs)
+    # A processor takes the rows of a step when it comes to them, so that they stay in its cache.
+    is_stepwise = is_projected_at_once and inputs.device.type == "cpu"
+    windows = [[size] for size in batch_sizes] if is_stepwise else _windows(batch_sizes, max_rows)
     start = 0
-    for window in _windows(batch_sizes, max_rows):
+    for window in windows:
         stop = start + sum(window)
-        if rows is None:
-            projected = product(inputs[..., start:stop, :])
-        else:
-            projected = product(_take_rows(inputs, rows[..., start:stop]))
-        yield from projected.split(window, dim=-2)
+        part = inputs[..., start:stop, :] if rows is None else _take_rows(inputs, rows[..., start:stop])
+        yield from (part if is_projected_at_once else product(part)).split(window, dim=-2)
         start = stop
 
 
@@ -265,17 +265,21 @@ def _run(
             hidden, memory = hidden[..., :num_running, :], memory[..., :num_running, :]
         # (num_running, 4 * cell_dim)
         gates = products.recurrent(hidden, gates_from_input).to(memory.dtype)
-        input_gate, candidate, forget_gate, output_gate = gates.chunk(4, dim=-1)
-        input_gate.sigmoid_()
-        _tanh_(candidate)
-        forget_gate.sigmoid_()
-        output_gate.sigmoid_()
-        # (num_running, cell_dim)
-        unclipped_memory = (forget_gate * memory).addcmul_(input_gate, candidate)
-        memory = _clip(unclipped_memory, clips.cell)
+        if gates.is_cuda and tape is None:
+            memory, cells = lstm_cell(gates, memory, clips.cell)
+        else:
+            input_gate, candidate, forget_gate, output_gate = gates.chunk(4, dim=-1)
+            input_gate.sigmoid_()
+            _tanh_(candidate)
+            forget_gate.sigmoid_()
+            output_gate.sigmoid_()
+            # (num_running, cell_dim)
+            unclipped_memory = (forget_gate * memory).addcmul_(input_gate, candidate)
+            memory = _clip(unclipped_memory, clips.cell)
+            cells = _tanh_(memory.clone()).mul_(output_gate)
         # (num_running, projection_dim)
-        unclipped_output = products.projection(_tanh_(memory.clone()).mul_(output_gate)).to(memory.dtype)
-        hidden = output.copy_(_clip(unclipped_output, clips.projection))
+        unclipped_output = products.projection(cells).to(memory.dtype)
+        hidden = _clip(unclipped_output, clips.projection, output)
         if tape is not None:
             tape.append(_Step(gates, unclipped_memory, unclipped_output))
     ended.append((hidden, memory))
@@ -399,8 +403,10 @@ def _multiply(rounded: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return torch.matmul(rounded, other.to(rounded.dtype)).to(other.dtype)
 
 
-def _clip(tensor: torch.Tensor, bound: Optional[float]) -> torch.Tensor:
-    return tensor if bound is None else tensor.clamp(-bound, bound)
+def _clip(tensor: torch.Tensor, bound: Optional[float], out: Optional[torch.Tensor] = None) -> torch.Tensor:
+    if bound is None:
+        return tensor if out is None else out.copy_(tensor)
+    return torch.clamp(tensor, -bound, bound, out=out)
 
 
 def _clip_gradient_(gradient: torch.Tensor, unclipped: torch.Tensor, bound: Optional[float]) -> None:

@@ -15,6 +15,9 @@ from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.dataset_readers.text_lines import check_utf8
 
+# A line without an end, a few kilobytes while it is compressed, must not fill the memory.
+MAX_LINE_LENGTH = 2**24
+
 _OPENERS: Dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 # "#90%:" or "#:-5000": a Python slice of lines, in numbers or in hundredths of all.
 _SLICE = re.compile(r"#(?P<first>(-?\d+%?)?):(?P<last>(-?\d+%?)?)$")
@@ -80,7 +83,8 @@ def find_sources(data_path: Union[str, Sequence[str]]) -> List[TextSource]:
     # Raises
 
     ConfigurationError
-        Where an entry names no file, or a file is damaged or no UTF-8.
+        Where an entry names no file, or a file is damaged, no UTF-8, or has a line of `MAX_LINE_LENGTH` characters or
+        more.
     """
     entries = [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path
     return [source for entry in entries for source in _find_sources(os.fspath(entry))]
@@ -136,7 +140,9 @@ def _read_lines(path: str) -> Iterator[Line]:
     with opener(path, "rt", encoding="utf-8-sig", errors="surrogateescape") as text_file:
         number = 0
         try:
-            for number, text in enumerate(text_file, start=1):
+            for number, text in enumerate(iter(lambda: text_file.readline(MAX_LINE_LENGTH), ""), start=1):
+                if len(text) == MAX_LINE_LENGTH:
+                    raise ConfigurationError(f"must be one sentence, but has {MAX_LINE_LENGTH:,} characters or more")
                 check_utf8(text)
                 yield Line(text, path, number)
         except ConfigurationError as error:

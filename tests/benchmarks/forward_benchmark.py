@@ -5,7 +5,7 @@ How long the biLM takes for a batch of sentences: AllenNLP's `ElmoTokenEmbedder`
 
 Both sides read the same files (random weights of the official size) and the same batches, in turns; the first turn is
 thrown away. The mix of layers is included on both sides. "Wall" is what a user waits; "CPU" counts the seconds of all
-threads, and moves less when other programs run beside.
+threads, and moves less when other programs run beside. `--device cuda` runs both sides on a GPU.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from allennlp.modules import ScalarMix
 from allennlp.modules.token_embedders import ElmoTokenEmbedder
 
 from elmo_tasks.bilm import BiLm, BiLmOptions, encode_sentences, load_weights, save_weights
+from elmo_tasks.common.machine import describe_machine
 
 OFFICIAL_SIZE = BiLmOptions(
     character_dim=16,
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=5)
     parser.add_argument("--options", help="options.json of another size than the official one")
     parser.add_argument("--precisions", nargs="+", default=["float32", "bfloat16"])
+    parser.add_argument("--device", type=torch.device, default=torch.device("cpu"), help="cpu or cuda")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
 
@@ -61,17 +63,21 @@ def main() -> None:
     batches = read_batches(arguments)
     num_tokens = sum(int((batch > 0).any(-1).sum()) for batch in batches)
     num_places = sum(batch.size(0) * batch.size(1) for batch in batches)
+    machine = ", ".join(f"{what} {value}" for what, value in describe_machine().items())
     print(
         f"{sum(len(batch) for batch in batches)} sentences, {num_tokens} tokens, {num_places / num_tokens - 1:.0%} "
-        f"padding, batches of {arguments.batch_size}, {arguments.threads} threads, torch {torch.__version__}"
+        f"padding, batches of {arguments.batch_size}; {machine}"
     )
+    batches = [batch.to(arguments.device) for batch in batches]
 
     options = BiLmOptions.from_file(arguments.options) if arguments.options else OFFICIAL_SIZE
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         write_random_bilm(options, Path(folder))
-        sides: Dict[str, Callable[[torch.Tensor], torch.Tensor]] = {"allennlp": load_allennlp(Path(folder))}
+        sides: Dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+            "allennlp": load_allennlp(Path(folder), arguments.device)
+        }
         for precision in arguments.precisions:
-            sides[precision] = load_ours(Path(folder), precision)
+            sides[precision] = load_ours(Path(folder), precision, arguments.device)
 
         # The first turn: thrown away as to its time, and the place to compare results.
         reference = [sides["allennlp"](batch) for batch in batches]
@@ -83,9 +89,8 @@ def main() -> None:
         print(f"allennlp: standard deviation of its vectors {float(reference[0].std()):.2f}")
         del reference
         for name, side in sides.items():
-            print(
-                f"{name}: {peak_mib(lambda side=side: [side(batch) for batch in batches]):.0f} MiB beyond the weights"
-            )
+            peak = peak_mib(lambda side=side: [side(batch) for batch in batches], arguments.device)
+            print(f"{name}: {peak:.0f} MiB beyond the weights")
 
         turns: Dict[str, List[Turn]] = {name: [] for name in sides}
         for _ in range(arguments.repetitions):
@@ -93,6 +98,7 @@ def main() -> None:
                 wall, cpu = time.perf_counter(), time.process_time()
                 for batch in batches:
                     side(batch)
+                synchronize(arguments.device)
                 turns[name].append(Turn(time.perf_counter() - wall, time.process_time() - cpu))
     report(turns, num_tokens)
 
@@ -134,8 +140,8 @@ def write_random_bilm(options: BiLmOptions, folder: Path) -> None:
     save_weights(bilm, str(folder / "weights.hdf5"))
 
 
-def load_allennlp(folder: Path) -> Callable[[torch.Tensor], torch.Tensor]:
-    embedder = ElmoTokenEmbedder(str(folder / "options.json"), str(folder / "weights.hdf5"), dropout=0.0)
+def load_allennlp(folder: Path, device: torch.device) -> Callable[[torch.Tensor], torch.Tensor]:
+    embedder = ElmoTokenEmbedder(str(folder / "options.json"), str(folder / "weights.hdf5"), dropout=0.0).to(device)
     # So that both sides compute the same; it takes as long with the state.
     embedder._elmo._elmo_lstm._elmo_lstm.stateful = False
 
@@ -146,10 +152,11 @@ def load_allennlp(folder: Path) -> Callable[[torch.Tensor], torch.Tensor]:
     return run
 
 
-def load_ours(folder: Path, precision: str) -> Callable[[torch.Tensor], torch.Tensor]:
+def load_ours(folder: Path, precision: str, device: torch.device) -> Callable[[torch.Tensor], torch.Tensor]:
     bilm = BiLm(BiLmOptions.from_file(str(folder / "options.json")), precision).requires_grad_(False)
     load_weights(bilm, str(folder / "weights.hdf5"))
-    mix = ScalarMix(bilm.options.num_representations)
+    bilm.to(device)
+    mix = ScalarMix(bilm.options.num_representations).to(device)
 
     def run(character_ids: torch.Tensor) -> torch.Tensor:
         output = bilm(character_ids)
@@ -160,12 +167,22 @@ def load_ours(folder: Path, precision: str) -> Callable[[torch.Tensor], torch.Te
     return run
 
 
-def peak_mib(run: Callable[[], object]) -> float:
-    """Memory of the process at its highest during a run, beyond what it held before (Linux)."""
+def peak_mib(run: Callable[[], object], device: torch.device) -> float:
+    """Memory of the GPU, or of the process (Linux), at its highest during a run, beyond what was held before."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before_bytes = torch.cuda.memory_allocated(device)
+        run()
+        return (torch.cuda.max_memory_allocated(device) - before_bytes) / 2**20
     Path("/proc/self/clear_refs").write_text("5")
     before = memory_mib("VmRSS")
     run()
     return memory_mib("VmHWM") - before
+
+
+def synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def memory_mib(field: str) -> float:

@@ -95,7 +95,8 @@ def train(embedder: dict, indexer: str, args: argparse.Namespace, folder: str) -
     metrics = json.loads(Path(run, "metrics.json").read_text())
     hours, minutes, rest = metrics["training_duration"].split(":")
     duration = timedelta(hours=int(hours), minutes=int(minutes), seconds=float(rest))
-    return {"process": seconds, "training": duration.total_seconds(), "loss": metrics["training_loss"]}
+    peaks = {name: value for name, value in metrics.items() if name.startswith("peak_gpu")}
+    return {"process": seconds, "training": duration.total_seconds(), "loss": metrics["training_loss"], "gpu": peaks}
 
 
 def main() -> None:
@@ -114,6 +115,7 @@ def main() -> None:
             print(
                 f"{name}: {results[name]['process']:.1f} s in all, {results[name]['training']:.1f} s of training, "
                 f"last loss {results[name]['loss']:.5f}",
+                *(f"{what} {value:.0f}" for what, value in results[name]["gpu"].items()),
                 flush=True,
             )
     stock, *ours = results

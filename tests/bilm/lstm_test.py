@@ -13,6 +13,13 @@ from elmo_tasks.bilm.lstm import ClippedLstm, LstmState
 BATCH_SIZES = [4, 3, 3, 1, 1]
 
 
+@pytest.fixture(autouse=True, params=["one direction after the other", "both at once"])
+def directions(request, monkeypatch):
+    """As on a processor, and as on a GPU."""
+    chosen = {"one direction after the other": [0, 1], "both at once": [slice(None)]}[request.param]
+    monkeypatch.setattr(lstm_module, "_directions", lambda device: chosen)
+
+
 def make_lstm(dtype=torch.float64, input_dim=3, cell_dim=5, projection_dim=4, cell_clip=0.4, projection_clip=0.2):
     torch.manual_seed(7)
     lstm = ClippedLstm(input_dim, cell_dim, projection_dim, cell_clip, projection_clip).to(dtype)

@@ -1,10 +1,11 @@
 import gzip
 import lzma
+import tracemalloc
 
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.dataset_readers.bilm_text_files import find_sources, interleave
+from elmo_tasks.dataset_readers.bilm_text_files import MAX_LINE_LENGTH, find_sources, interleave
 
 
 @pytest.fixture
@@ -79,6 +80,29 @@ def test_a_damaged_compressed_file_is_named(tmp_path, name, compress):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ConfigurationError, match=rf"{name} must be whole, but cannot be read after line \d+: "):
             find_sources(str(tmp_path / name))
+
+
+def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
+    path = tmp_path / "a.txt.gz"
+    with gzip.open(path, "wb", compresslevel=1) as text_file:
+        text_file.write(b"a line\n")
+        for _ in range(16):
+            text_file.write(b"a" * MAX_LINE_LENGTH)
+    assert path.stat().st_size < 2 * 2**20
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigurationError) as error:
+            find_sources(str(path))
+        assert tracemalloc.get_traced_memory()[1] < 4 * MAX_LINE_LENGTH
+    finally:
+        tracemalloc.stop()
+    assert str(error.value) == f"{path}, line 2: must be one sentence, but has 16,777,216 characters or more"
+
+
+def test_the_longest_line_is_read(tmp_path):
+    line = "a" * (MAX_LINE_LENGTH - 2) + "\n"
+    (tmp_path / "a.txt").write_text(line + "b\n")
+    assert texts(str(tmp_path / "a.txt")) == [line.strip(), "b"]
 
 
 def test_sources_are_interleaved_in_proportion_and_end_together(tmp_path):
