@@ -5,6 +5,8 @@ import pytest
 import torch
 from allennlp.training.callbacks import TrainerCallback
 
+from elmo_tasks.training.resumption import ResumptionCallback
+
 OPTIONS = {"num_epochs": 4, "optimizer": {"type": "adam", "lr": 0.05}}
 TIMES = ("duration", "memory_MB")
 
@@ -104,3 +106,26 @@ def test_a_run_whose_patience_is_spent_trains_no_more(make_trainer, tmp_path):
     resumed = make_trainer(serialization_dir=tmp_path, **options)
     resumed._callbacks.append(KillCallback(2, 1))  # if it came so far
     assert comparable(resumed.train()) == comparable(metrics)
+
+
+def test_a_gpu_goes_on_with_its_own_random_numbers(make_trainer, tmp_path, monkeypatch):
+    gpu, generator = torch.device("cuda", 0), {}
+    monkeypatch.setattr(torch.cuda, "get_rng_state", generator.__getitem__)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: generator.update({device: state}))
+
+    def start(name, state=None):
+        trainer = make_trainer(serialization_dir=tmp_path / name)
+        (callback,) = (one for one in trainer._callbacks if isinstance(one, ResumptionCallback))
+        trainer.cuda_device = gpu
+        if state is not None:
+            callback.load_state_dict(state)
+        callback.on_start(trainer)
+        return callback
+
+    killed = start("killed")
+    assert generator == {}, "a run that begins takes them as they are"
+    generator[gpu] = torch.tensor([1, 2, 3], dtype=torch.uint8)
+    state = killed.state_dict()
+    generator.clear()
+    start("resumed", state)
+    assert generator[gpu].tolist() == [1, 2, 3]
