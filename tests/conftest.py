@@ -1,8 +1,11 @@
 """What all tests share."""
 
+import ctypes
 import json
 import logging
+import shutil
 import string
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,3 +66,33 @@ def small_bert(tmp_path_factory):
         BertModel(config).save_pretrained(str(folder))
     override = OVERRIDES / "transformer.libsonnet"
     return json.loads(evaluate_snippet("small BERT", f"(import '{override}')('{folder}')"))
+
+
+@pytest.fixture(scope="session")
+def compiled_lstm_cell(tmp_path_factory):
+    """The source of our operation for GPUs, as a function of tensors on the processor, float32."""
+    if shutil.which("g++") is None:
+        pytest.skip("there is no g++ to compile the source of an operation for GPUs")
+    from elmo_tasks.bilm.lstm_cell import SOURCE
+
+    folder = tmp_path_factory.mktemp("lstm_cell")
+    loop = """
+    extern "C" void run(long size, const float* i, const float* j, const float* f, const float* o, const float* memory,
+                        double bound, float* next, float* cell) {
+        for (long n = 0; n < size; ++n)
+            lstm_cell<float>(i[n], j[n], f[n], o[n], memory[n], bound, next[n], cell[n]);
+    }
+    """
+    (folder / "cell.cpp").write_text(f"#include <math.h>\n{SOURCE}\n{loop}")
+    command = ["g++", "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(folder / "cell.so"), str(folder / "cell.cpp")]
+    subprocess.run(command, check=True)
+    run = ctypes.CDLL(str(folder / "cell.so")).run
+
+    def compiled(*tensors, bound):
+        inputs = [tensor.contiguous() for tensor in tensors]
+        outputs = [torch.empty_like(inputs[0]) for _ in range(2)]
+        pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in inputs + outputs]
+        run(ctypes.c_long(inputs[0].numel()), *pointers[:5], ctypes.c_double(bound), *pointers[5:])
+        return outputs
+
+    return compiled

@@ -7,9 +7,6 @@ reads the memory of a GPU as if it were the processor's. There is no backward pa
 """
 
 import collections
-import ctypes
-import shutil
-import subprocess
 
 import pytest
 import torch
@@ -98,36 +95,13 @@ class MachineWithGpu(TorchDispatchMode):
         return pytree.tree_map_only(torch.Tensor, ClaimedTensor, result)
 
 
-@pytest.fixture(scope="module")
-def compiled_cell(tmp_path_factory):
-    """The source of the operation for GPUs, as a function on numpy's arrays."""
-    if shutil.which("g++") is None:
-        pytest.skip("no compiler for the source of an operation for GPUs")
-    folder = tmp_path_factory.mktemp("cell")
-    loop = """
-    extern "C" void run(long size, const float* i, const float* j, const float* f, const float* o, const float* memory,
-                        double bound, float* next, float* cell) {
-        for (long n = 0; n < size; ++n)
-            lstm_cell<float>(i[n], j[n], f[n], o[n], memory[n], bound, next[n], cell[n]);
-    }
-    """
-    (folder / "cell.cpp").write_text(f"#include <math.h>\n{lstm_cell.SOURCE}\n{loop}")
-    command = ["g++", "-shared", "-fPIC", "-Wall", "-Werror", "-o", str(folder / "cell.so"), str(folder / "cell.cpp")]
-    subprocess.run(command, check=True)
-    return ctypes.CDLL(str(folder / "cell.so")).run
-
-
 @pytest.fixture
-def machine(monkeypatch, compiled_cell):
+def machine(monkeypatch, compiled_lstm_cell):
     machine = MachineWithGpu()
 
     def run_cell(*tensors, bound):
         machine.started["lstm_cell"] += 1
-        inputs = [tensor.held.contiguous() for tensor in tensors]
-        outputs = [torch.empty_like(inputs[0]) for _ in range(2)]
-        pointers = [ctypes.c_void_p(tensor.data_ptr()) for tensor in inputs + outputs]
-        compiled_cell(ctypes.c_long(inputs[0].numel()), *pointers[:5], ctypes.c_double(bound), *pointers[5:])
-        return [ClaimedTensor(output) for output in outputs]
+        return [ClaimedTensor(output) for output in compiled_lstm_cell(*(t.held for t in tensors), bound=bound)]
 
     monkeypatch.setattr(lstm_cell, "compiled", lambda: run_cell)
     # Nothing looks for a driver, nor for the library that has whole RNNs.
