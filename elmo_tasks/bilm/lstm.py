@@ -13,7 +13,7 @@ from torch import nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from elmo_tasks.bilm.lstm_cell import lstm_cell
+from elmo_tasks.bilm import lstm_cell
 from elmo_tasks.bilm.products import FrozenCache, Product, wants_gradient, without_autocast
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward
@@ -265,8 +265,8 @@ def _run(
             hidden, memory = hidden[..., :num_running, :], memory[..., :num_running, :]
         # (num_running, 4 * cell_dim)
         gates = products.recurrent(hidden, gates_from_input).to(memory.dtype)
-        if gates.is_cuda and tape is None:
-            memory, cells = lstm_cell(gates, memory, clips.cell)
+        if gates.is_cuda and tape is None and lstm_cell.IS_AVAILABLE:
+            memory, cells = lstm_cell.lstm_cell(gates, memory, clips.cell)
         else:
             input_gate, candidate, forget_gate, output_gate = gates.chunk(4, dim=-1)
             input_gate.sigmoid_()

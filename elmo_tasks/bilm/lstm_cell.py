@@ -10,7 +10,10 @@ import functools
 from typing import Any, Callable, Optional, Tuple
 
 import torch
-from torch.cuda.jiterator import _create_multi_output_jit_fn
+from torch.cuda import jiterator
+
+# torch 1.12 makes operations with one result only.
+IS_AVAILABLE = hasattr(jiterator, "_create_multi_output_jit_fn")
 
 SOURCE = """
 template <typename T>
@@ -51,5 +54,5 @@ def compiled() -> Callable[..., Any]:
     `SOURCE` as a function of tensors on a GPU. Made when it is first needed, since it asks the driver for GPUs, after
     which a process can no longer be forked into one that uses them.
     """
-    function: Callable[..., Any] = _create_multi_output_jit_fn(SOURCE, num_outputs=2, bound=0.0)
+    function: Callable[..., Any] = jiterator._create_multi_output_jit_fn(SOURCE, num_outputs=2, bound=0.0)
     return function

@@ -8,7 +8,7 @@ from allennlp.data.fields import TextField
 from allennlp.data.token_indexers import ELMoTokenCharactersIndexer
 from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 
-from elmo_tasks.bilm import encode_sentences
+from elmo_tasks.bilm import encode_sentences, lstm_cell
 from elmo_tasks.modules import ActivationCache, ElmoEmbedder
 
 BILM = Path(__file__).parents[2] / "fixtures/bilm"
@@ -64,6 +64,14 @@ def test_vectors_are_those_of_the_processor(machine, options):
     tolerance = 2e-2 if "precision" in options else 1e-5
     torch.testing.assert_close(found.cpu(), expected, rtol=0, atol=tolerance)
     assert (machine.started["lstm_cell"] > 0) == (not options.get("stateful"))
+
+
+def test_vectors_are_those_of_the_processor_with_a_torch_that_cannot_make_our_operation(machine, monkeypatch):
+    monkeypatch.setattr(lstm_cell, "IS_AVAILABLE", False)
+    found = make().to(machine.gpu)(CHARACTER_IDS.to(machine.gpu))
+    torch.testing.assert_close(found.cpu(), make()(CHARACTER_IDS), rtol=0, atol=1e-5)
+    assert machine.started["lstm_cell"] == 0
+    assert machine.started["tanh_"] > 0
 
 
 def test_entries_of_the_cache_live_where_the_model_is(machine, tmp_path):
