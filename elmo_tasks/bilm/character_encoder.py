@@ -13,7 +13,7 @@ from torch.nn.functional import embedding_bag
 
 from elmo_tasks.bilm.character_ids import PADDING_CHARACTER_ID
 from elmo_tasks.bilm.options import NUM_CHARACTERS, NUM_CHARACTERS_IN_FILE, BiLmOptions
-from elmo_tasks.bilm.products import FrozenCache, Linear
+from elmo_tasks.bilm.products import FrozenCache, Linear, without_autocast
 
 # Words are convolved so many at a time, to stay within a processor's cache or to keep a GPU busy, and go through the
 # highway layers so many at a time, to bound the memory.
@@ -69,7 +69,7 @@ class CharacterEncoder(nn.Module):
         tables = self._tables.get(
             [self.characters, *(convolution.weight for convolution in self.convolutions)],
             self.characters.dtype,
-            lambda: [convolution.table(self.characters) for convolution in self.convolutions],
+            self._make_tables,
         )
         if len(words) == 0:
             return self.projection.weight.new_zeros(0, self.projection.out_features)
@@ -91,6 +91,11 @@ class CharacterEncoder(nn.Module):
                 features = highway(features, dtype)
             vectors.append(self.projection(features, dtype))
         return torch.cat(vectors)[order.argsort()]
+
+    def _make_tables(self) -> List[torch.Tensor]:
+        # They are kept, and must not be those of a moment of half precision.
+        with without_autocast(self.characters.device):
+            return [convolution.table(self.characters) for convolution in self.convolutions]
 
     def _convolve(self, words: torch.Tensor, longest: int, tables: List[torch.Tensor]) -> torch.Tensor:
         return torch.cat(

@@ -19,7 +19,8 @@ from elmo_tasks.bilm.products import FrozenCache, Product, wants_gradient, witho
 sigmoid_backward = torch.ops.aten.sigmoid_backward
 tanh_backward = torch.ops.aten.tanh_backward
 
-# What the inputs contribute to the gates is computed for many steps in one product, as many as fit in this.
+# What the inputs contribute to the gates is computed for many steps in one product, as many as fit in this. There may
+# be two of these beside each other: of distinct inputs, and of the tokens of the next steps.
 MAX_PROJECTED_BYTES = 256 * 1024 * 1024
 
 
@@ -132,7 +133,8 @@ class ClippedLstm(nn.Module):
         rows : `Optional[torch.Tensor]`, optional (default = `None`)
             int64 `(2, num_tokens)`: which of the inputs each token reads. Repeated inputs then cost their product once.
         dtype : `Optional[torch.dtype]`, optional (default = that of the parameters)
-            Of the factors of all products, those of the gradient too; sums and all else stay in that of the parameters.
+            Of the factors and results of all products, those of the gradient too; memory cells and all that is returned
+            stay in that of the parameters.
 
         # Returns
 
@@ -198,7 +200,8 @@ def _project_inputs(
     inputs: torch.Tensor, rows: Optional[torch.Tensor], batch_sizes: Sequence[int], product: Product
 ) -> Iterator[torch.Tensor]:
     """For each step, what the inputs contribute to the gates, `(batch_sizes[step], 4 * cell_dim)`."""
-    max_rows = max(1, MAX_PROJECTED_BYTES // (inputs.element_size() * product.output_dim))
+    num_directions = inputs.size(0) if inputs.dim() == 3 else 1
+    max_rows = max(1, MAX_PROJECTED_BYTES // (num_directions * inputs.element_size() * product.output_dim))
     is_projected_at_once = rows is not None and inputs.size(-2) <= max_rows
     if is_projected_at_once:
         inputs = product(inputs)

@@ -12,6 +12,8 @@ from typing import Any, Callable, Optional, Tuple
 import torch
 from torch.cuda import jiterator
 
+from elmo_tasks.common.environment import keep_no_compiled_kernels
+
 # torch 1.12 makes operations with one result only.
 IS_AVAILABLE = hasattr(jiterator, "_create_multi_output_jit_fn")
 
@@ -54,5 +56,6 @@ def compiled() -> Callable[..., Any]:
     `SOURCE` as a function of tensors on a GPU. Made when it is first needed, since it asks the driver for GPUs, after
     which a process can no longer be forked into one that uses them.
     """
+    keep_no_compiled_kernels()
     function: Callable[..., Any] = jiterator._create_multi_output_jit_fn(SOURCE, num_outputs=2, bound=0.0)
     return function

@@ -67,8 +67,9 @@ class BiLm(nn.Module):
     options : `Union[BiLmOptions, WordOptions]`
         Those of an ELMo, or of a biLM that looks its token vectors up.
     precision : `str`, optional (default = `"float32"`)
-        "bfloat16" rounds the factors of all large products; sums, memory cells and all that is returned stay float32.
-        About twice as fast on a processor with bfloat16 instructions. Only where no gradient is wanted.
+        "bfloat16" rounds the factors and results of all large products; memory cells stay float32, the type of all
+        that is returned. About twice as fast on a processor with bfloat16 instructions. Only where no gradient is
+        wanted.
 
     # Raises
 

@@ -27,7 +27,8 @@ class Product:
     bias : `Optional[torch.Tensor]`, optional (default = `None`)
         `(output_dim,)`, with the same leading dimensions.
     dtype : `Optional[torch.dtype]`, optional (default = the weight's)
-        Inputs and weight are rounded to it, sums are kept in float32, and the result is rounded to it.
+        Inputs and weight are rounded to it, and so is the result. Sums are kept in float32 (on a GPU unless torch's
+        `allow_bf16_reduced_precision_reduction` lets it round partial sums, as it does by default).
     """
 
     def __init__(

@@ -81,6 +81,14 @@ def num_processes_of_a_machine() -> Optional[int]:
     return None if number is None else int(number)
 
 
+def keep_no_compiled_kernels() -> None:
+    """
+    torch keeps the operations that it compiles for a GPU in the user's cache, in files that a full disk or a kill can
+    leave half-written; each later run would then fail. To compile ours again takes a process a second.
+    """
+    os.environ.setdefault("USE_PYTORCH_KERNEL_CACHE", "0")
+
+
 def _own_folder(folder: str) -> str:
     """
     The folder below the working directory where it is there, else the one beside the installed package.

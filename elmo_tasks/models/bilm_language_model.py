@@ -16,6 +16,7 @@ from allennlp.models import Model
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN, encode_token
 from elmo_tasks.bilm.lstm import LstmState
 from elmo_tasks.bilm.network import PRECISIONS
+from elmo_tasks.bilm.products import without_autocast
 from elmo_tasks.bilm.word_table import UNKNOWN_WORD
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
@@ -61,8 +62,9 @@ class BiLmLanguageModel(Model):
         with `options.json` and `weights.hdf5`. The softmax comes along where the words are the same, else it starts
         anew; a line of the log says which.
     precision : `str`, optional (default = `"float32"`)
-        "bfloat16" rounds the factors of the LSTMs' products, those of the gradient too; weights, sums and all else
-        stay float32. A third faster on a processor with bfloat16 instructions, slower on others.
+        "bfloat16" rounds the factors and results of the LSTMs' products, those of the gradient too; weights, memory
+        cells and all else stay float32. A third faster on a processor with bfloat16 instructions, slower on others.
+        The trainer's `use_amp` changes nothing here: a biLM's products are rounded by this option alone.
 
     # Raises
 
@@ -134,7 +136,7 @@ class BiLmLanguageModel(Model):
         """
         if self.training:
             self._perplexity.start_clock()
-        with self._random_numbers_of_this_step(mask.device):
+        with without_autocast(mask.device), self._random_numbers_of_this_step(mask.device):
             # (num_distinct_words, projection_dim)
             token_vectors = self.network.token_vectors(character_ids, word_ids)
             # Both directions, and steps before rows, as the layers want it: (2, num_steps * batch_size)

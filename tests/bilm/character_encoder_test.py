@@ -121,3 +121,12 @@ def test_a_word_is_as_long_as_its_last_character_or_mark():
     assert word_lengths(words).tolist() == [2, 5, 50]
     words[0, 9] = 7
     assert word_lengths(words).tolist() == [10, 5, 50]
+
+
+def test_half_precision_of_a_moment_is_not_kept():
+    words = encode_sentences([WORDS])[0]
+    expected = make_encoder().float().requires_grad_(False)(words)
+    encoder = make_encoder().float().requires_grad_(False)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        encoder(words)
+    assert torch.equal(encoder(words), expected)

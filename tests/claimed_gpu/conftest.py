@@ -20,10 +20,33 @@ GPU = torch.device("cuda", 0)
 CROSSING = {"_to_copy", "copy_", "_pack_padded_sequence"}
 # The indices of these may be elsewhere.
 INDEXING = {"index", "index_put", "index_put_"}
-# These start nothing on a GPU.
-VIEWS = {"view", "_unsafe_view", "expand", "transpose", "t", "permute", "unsqueeze", "squeeze", "select", "slice"} | {
-    *("split", "split_with_sizes", "narrow", "detach", "alias", "as_strided", "unbind", "unfold", "_local_scalar_dense")
-}
+# Views, room for numbers, the way of a number to the processor.
+STARTS_NOTHING = set(
+    [
+        "alias",
+        "as_strided",
+        "detach",
+        "expand",
+        "narrow",
+        "permute",
+        "select",
+        "slice",
+        "split",
+        "split_with_sizes",
+        "squeeze",
+        "t",
+        "transpose",
+        "unbind",
+        "unfold",
+        "unsqueeze",
+        "view",
+        "_unsafe_view",
+        "empty",
+        "empty_like",
+        "new_empty",
+        "_local_scalar_dense",
+    ]
+)
 
 
 def fused_lstm_cell(from_input, from_hidden, memory, input_bias, hidden_bias):
@@ -80,7 +103,7 @@ class MachineWithGpu(TorchDispatchMode):
         if kwargs.get("device") is not None:
             is_there = torch.device(kwargs["device"]).type == "cuda"
             kwargs = {**kwargs, "device": torch.device("cpu")}
-        if is_there and name not in VIEWS:
+        if is_there and name not in STARTS_NOTHING:
             self.started[name] += 1
         held_args, held_kwargs = pytree.tree_map_only(ClaimedTensor, lambda tensor: tensor.held, (args, kwargs))
         is_mutable = function._schema.is_mutable

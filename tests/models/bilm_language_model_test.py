@@ -293,3 +293,20 @@ def test_what_is_no_elmo_is_an_error_before_training(vocabulary, change, message
     change(options)
     with pytest.raises(ConfigurationError, match=message):
         build(vocabulary, network={"type": "characters", "options": options})
+
+
+@pytest.mark.parametrize("network", [{}, {"network": WORDS}], ids=["characters", "words"])
+@pytest.mark.parametrize("softmax", [{"type": "full"}, {"type": "sampled", "num_samples": 4}], ids=lambda s: s["type"])
+def test_mixed_precision_of_the_trainer_changes_nothing(vocabulary, text, network, softmax):
+    gradients = []
+    for enabled in (True, False):
+        model = build(vocabulary, softmax=softmax, **network).train()
+        (batch, *_) = batches(vocabulary, text, mode="sentence")
+        # As in AllenNLP's trainer: forward inside, backward outside.
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            loss = model(**batch)["loss"]
+        loss.backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    assert loss > 0
+    for ours, theirs in zip(*gradients):
+        assert torch.equal(ours, theirs)
