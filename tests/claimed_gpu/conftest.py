@@ -21,32 +21,11 @@ CROSSING = {"_to_copy", "copy_", "_pack_padded_sequence"}
 # The indices of these may be elsewhere.
 INDEXING = {"index", "index_put", "index_put_"}
 # Views, room for numbers, the way of a number to the processor.
-STARTS_NOTHING = set(
-    [
-        "alias",
-        "as_strided",
-        "detach",
-        "expand",
-        "narrow",
-        "permute",
-        "select",
-        "slice",
-        "split",
-        "split_with_sizes",
-        "squeeze",
-        "t",
-        "transpose",
-        "unbind",
-        "unfold",
-        "unsqueeze",
-        "view",
-        "_unsafe_view",
-        "empty",
-        "empty_like",
-        "new_empty",
-        "_local_scalar_dense",
-    ]
-)
+STARTS_NOTHING = {
+    "alias", "as_strided", "detach", "expand", "narrow", "permute", "select", "slice", "split", "split_with_sizes",
+    "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "_unsafe_view",
+    "empty", "empty_like", "new_empty", "_local_scalar_dense",
+}  # fmt: skip
 
 
 def fused_lstm_cell(from_input, from_hidden, memory, input_bias, hidden_bias):
