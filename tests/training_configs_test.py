@@ -93,6 +93,11 @@ def test_fine_tuning_gives_the_bilm_lower_rates_than_all_that_is_new(tmp_path):
     others = [(names, rate) for names, rate in groups if not any(".bilm." in name for name in names)]
     assert len(of_bilm) + len(others) == len(groups)
     assert max(rate for _, rate in of_bilm) < min(rate for _, rate in others)
+    # What lies lower has the lower rate, by the same factor each time.
+    rate_of = {name: rate for names, rate in of_bilm for name in names}
+    (prefix,) = {name[: name.index("bilm.") + 4] for name in rate_of}
+    rates = [rate_of[f"{prefix}.{part}"] for part in ("layers.1.bias", "layers.0.bias", "character_encoder.characters")]
+    assert rates == pytest.approx([rates[0], rates[0] / 2.6, rates[0] / 2.6**2])
     assert set.union(*(names for names, _ in of_bilm)) == {name for name in name_of.values() if ".bilm." in name}
     assert any("scalar_mix" in name for names, _ in others for name in names)
 

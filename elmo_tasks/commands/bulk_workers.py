@@ -35,9 +35,13 @@ _MODEL_LOCK = threading.Lock()
 
 
 class PredictorSettings(NamedTuple):
-    """What workers make the predictor of; the archive is a path that all of them know, or a URL."""
+    """
+    What workers make the predictor of; the archive is a path that all of them know, or a URL. Its digest tells workers
+    that outlive a command when another one lies there.
+    """
 
     archive: str
+    digest: str
     predictor: Optional[str] = None
     overrides: str = ""
     cuda_device: int = -1

@@ -144,13 +144,14 @@ def predict_bulk(
         if value is not None and value < 1:
             raise ConfigurationError(f"`{name}` must be at least 1, but is {value}")
     archive = os.path.abspath(archive) if os.path.exists(archive) else archive
-    settings = PredictorSettings(archive, predictor, overrides, cuda_device, tuple(include_package or ()))
+    digest = _digest(archive)
+    settings = PredictorSettings(archive, digest, predictor, overrides, cuda_device, tuple(include_package or ()))
     # It reads the rows, and shows early what is wrong with the archive.
     own_predictor = load_predictor(settings._replace(cuda_device=-1))
     _check_keeps_no_state(own_predictor, archive)
     bulk_input = BulkInput(own_predictor, inputs, use_dataset_reader)
     kept_settings: Dict[str, Any] = {
-        "archive": _digest(archive),
+        "archive": digest,
         "inputs": [os.path.abspath(path) for path in inputs],
         "use_dataset_reader": use_dataset_reader,
         "predictor": predictor,

@@ -3,6 +3,7 @@
 from typing import List
 
 from allennlp.data import Instance
+from allennlp.data.fields import TextField
 from allennlp.interpret.saliency_interpreters import IntegratedGradient
 
 
@@ -40,4 +41,9 @@ class SignedSaliency(IntegratedGradient):
         gradients = self._integrate_gradients(labelled)
         # The last text comes first. (1, num_tokens, embedding_dim) each, multiplied with the vectors already
         ordered = [gradients[f"grad_input_{number}"] for number in range(len(gradients), 0, -1)]
-        return [(-one[0].sum(axis=-1)).tolist() for one in ordered]
+        lowered = [-one[0].sum(axis=-1) for one in ordered]
+        num_texts = sum(isinstance(field, TextField) for field in labelled.fields.values())
+        if len(lowered) == 2 * num_texts:
+            # A symmetric model reads a pair in both orders.
+            lowered = [numbers + again for numbers, again in zip(lowered, reversed(lowered[num_texts:]))]
+        return [numbers.tolist() for numbers in lowered]

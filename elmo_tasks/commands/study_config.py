@@ -15,6 +15,8 @@ Config = Dict[str, Any]
 
 DATA_PATHS = ("train_data_path", "validation_data_path", "test_data_path")
 READERS = ("dataset_reader", "validation_dataset_reader")
+# Of a reader: what decides into which part a row comes.
+PARTITION_OPTIONS = ("type", "label_names", "encoding", "dev_share", "split_seed")
 SEEDS = ("random_seed", "numpy_seed", "pytorch_seed")
 
 
@@ -66,7 +68,8 @@ def fold_study_config(config: Config, num_folds: int, data: Optional[str]) -> Co
     # Raises
 
     `ConfigurationError`
-        There cannot be so many folds, the reader knows no folds, or the config names no one path.
+        There cannot be so many folds, the reader knows no folds, the config names no one path, or it has two readers
+        that divide the data differently: rows to test on would be trained on.
     """
     if num_folds < 2:
         raise ConfigurationError(
@@ -79,6 +82,7 @@ def fold_study_config(config: Config, num_folds: int, data: Optional[str]) -> Co
         _check_fold_options(reader["type"])
         reader["num_folds"] = num_folds
         reader.pop("fold", None)
+    _check_same_parts(_readers(config))
     return config
 
 
@@ -186,6 +190,19 @@ def _check_fold_options(reader_type: str) -> None:
             f"the reader must have the options `fold` and `num_folds`, but {reader_type!r} lacks "
             f"{' and '.join(missing)}; without `--folds`, the parts are those of the config"
         )
+
+
+def _check_same_parts(readers: List[Config]) -> None:
+    for option in PARTITION_OPTIONS:
+        values = []
+        for reader in readers:
+            known = inspect.signature(DatasetReader.by_name(reader["type"])).parameters
+            values.append(reader.get(option, known[option].default if option in known else None))
+        if any(value != values[0] for value in values):
+            raise ConfigurationError(
+                f"`{option}` must be the same in `{'` and `'.join(READERS)}`, or rows of the training part would be "
+                f"tested on, but is {' and '.join(map(repr, values))}"
+            )
 
 
 def _one_path(config: Config) -> str:

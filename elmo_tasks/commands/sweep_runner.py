@@ -1,5 +1,6 @@
 """Trains the trials of a sweep, one after another, until all processes together have enough."""
 
+import contextlib
 import json
 import math
 import os
@@ -42,6 +43,8 @@ class SweepRunner:
         self._progress = Tqdm.tqdm(total=sweep.num_trials, desc="trials", unit="trial")
         self._said: Set[str] = set()
         self._failures_in_turn: List[str] = []
+        # Of the trial under way; it ends when the storage has its figure.
+        self._marks = contextlib.ExitStack()
 
     def run(self) -> None:
         """
@@ -56,7 +59,8 @@ class SweepRunner:
             self._show_progress()
             while self._is_trial_left():
                 # What else a trial may raise, above all KeyboardInterrupt, ends it without being counted.
-                self.sweep.study.optimize(self.train, n_trials=1, catch=(Exception,))
+                with contextlib.ExitStack() as self._marks:
+                    self.sweep.study.optimize(self.train, n_trials=1, catch=(Exception,))
                 self.sweep.write_best(self._command)
                 self._show_progress()
                 if len(self._failures_in_turn) == MAX_FAILURES_IN_TURN:
@@ -77,20 +81,20 @@ class SweepRunner:
         `Exception`
             What went wrong in its training, which is noted as its error; or a `SuperfluousTrialError`.
         """
-        with self.sweep.marked_alive(trial.number):
-            if self.sweep.is_superfluous(trial.number):
-                raise SuperfluousTrialError
-            try:
-                figure = self._figure(trial)
-            except Exception as error:
-                message = f"{type(error).__name__}: {error}"
-                trial.set_user_attr(ERROR, message)
-                self._failures_in_turn.append(message)
-                log = self.sweep.trial_directory(trial.number) / "out.log"
-                self._say(f"Trial {trial.number} has failed; its log is {log}: {message}")
-                raise
-            self._failures_in_turn.clear()
-            return figure
+        self._marks.enter_context(self.sweep.marked_alive(trial.number))
+        if self.sweep.is_superfluous(trial.number):
+            raise SuperfluousTrialError
+        try:
+            figure = self._figure(trial)
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}"
+            trial.set_user_attr(ERROR, message)
+            self._failures_in_turn.append(message)
+            log = self.sweep.trial_directory(trial.number) / "out.log"
+            self._say(f"Trial {trial.number} has failed; its log is {log}: {message}")
+            raise
+        self._failures_in_turn.clear()
+        return figure
 
     def _figure(self, trial: Trial) -> float:
         sweep = self.sweep

@@ -116,15 +116,19 @@ class Sweep:
 
     @contextlib.contextmanager
     def marked_alive(self, number: int) -> Iterator[None]:
-        """For `with`: other processes see that this one is at the trial. However it ends, the mark ends with it."""
+        """
+        For `with`: other processes see that this one is at the trial, until the storage knows how it has ended.
+        However it ends, the mark ends with it.
+        """
         mark = self._mark(number)
         with self._lock():
             mark.acquire()
         try:
             yield
         finally:
-            mark.release()
-            _remove(mark)
+            with self._lock():
+                mark.release()
+                _remove(mark)
 
     def end_dead_trials(self) -> None:
         """

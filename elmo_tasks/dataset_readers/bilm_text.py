@@ -1,5 +1,6 @@
 """Plain text for the pretraining of a biLM."""
 
+import copy
 import logging
 import zlib
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ class InstanceSource(Source):
     @classmethod
     def of(cls, reader: DatasetReader, data_path: str) -> "InstanceSource":
         """Reads once, to count."""
+        reader = _of_all_processes(reader)
         return cls(reader, data_path, sum(1 for _ in cls(reader, data_path, 0).lines()))
 
     def __len__(self) -> int:
@@ -54,6 +56,14 @@ class InstanceSource(Source):
                 if isinstance(field, TextField):
                     number += 1
                     yield Line(" ".join(str(token) for token in field.tokens), self.data_path, number)
+
+
+def _of_all_processes(reader: DatasetReader) -> DatasetReader:
+    """With several processes, a reader of AllenNLP gives each its share; here it is batches that are shared out."""
+    reader = copy.copy(reader)
+    reader._distributed_info = None
+    reader.shard_iterable = iter  # type: ignore[method-assign, assignment]
+    return reader
 
 
 @DatasetReader.register("bilm_text")

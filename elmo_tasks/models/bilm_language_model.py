@@ -336,8 +336,10 @@ class BiLmLanguageModel(Model):
         return [LstmState(*(tensor.to(device) for tensor in state)) for state in self._states]
 
     def _keep(self, states: Optional[List[LstmState]]) -> None:
-        self._states = self._states_of_all_processes = states
-        if states is not None and self.training and is_distributed():
+        self._states = states
+        # A run goes on from the states of its training; those of a validation are of no checkpoint.
+        self._states_of_all_processes = states if self.training else None
+        if self._states_of_all_processes is not None and states is not None and is_distributed():
             # Only the primary process writes checkpoints, and asks no other then: so each step tells it.
             self._states_of_all_processes = [LstmState(*map(_of_all_processes, state)) for state in states]
 

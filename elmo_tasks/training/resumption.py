@@ -7,7 +7,9 @@ from typing import Any, Dict, List, Optional
 
 import allennlp.common.util as common_util
 import torch
+import torch.distributed as dist
 from allennlp.data import TensorDict
+from allennlp.nn.util import dist_reduce_sum
 from allennlp.training.callbacks import TrainerCallback
 from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
 
@@ -89,7 +91,7 @@ class ResumptionCallback(TrainerCallback):
     ) -> None:
         if is_training:
             for name in LOSSES:
-                self._sums[name] += batch_metrics.get("batch_" + name, 0.0)
+                self._sums[name] += _mean_of_processes(batch_metrics.get("batch_" + name, 0.0))
 
     def on_epoch(
         self,
@@ -140,3 +142,8 @@ class ResumptionCallback(TrainerCallback):
             self._loaded = state_dict
             self._order_state = state_dict["order"]
             self._sums = dict(state_dict["sums"])
+
+
+def _mean_of_processes(value: float) -> float:
+    """The process that writes the checkpoints asks no other then: so each batch tells it."""
+    return float(dist_reduce_sum(value)) / dist.get_world_size() if common_util.is_distributed() else value

@@ -29,7 +29,7 @@ class ChoosyPredictor(SentencePredictor):
 
 @pytest.fixture(scope="module")
 def settings(trained_run):
-    return PredictorSettings(str(trained_run / "model.tar.gz"))
+    return PredictorSettings(str(trained_run / "model.tar.gz"), digest="of the first")
 
 
 def part_of(*sentences):
@@ -97,3 +97,13 @@ def test_a_scheduler_without_workers_or_none_at_all_is_an_error(settings, monkey
         address = cluster.scheduler_address if has_scheduler else "tcp://127.0.0.1:9"
         with pytest.raises(ConfigurationError, match="must be the address of a scheduler of Dask that has workers"):
             list(predict_parts(iter([part_of("a film")]), settings, 1, scheduler=address))
+
+
+def test_a_worker_that_outlives_a_command_takes_the_archive_that_lies_there_now(settings, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(bulk_workers, "load_predictor", loaded.append)
+    bulk_workers._predictor_of_worker.cache_clear()
+    for digest in ("one", "one", "another"):
+        bulk_workers._predictor_of_worker(settings._replace(digest=digest))
+    bulk_workers._predictor_of_worker.cache_clear()
+    assert [one.digest for one in loaded] == ["one", "another"]

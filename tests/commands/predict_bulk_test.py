@@ -100,7 +100,7 @@ def test_a_row_that_fails_is_named_when_all_others_are_done(archive, rows, tmp_p
 
 
 def outcome(part, archive):
-    settings = bulk_workers.PredictorSettings(str(archive))
+    settings = bulk_workers.PredictorSettings(str(archive), digest="")
     return bulk_workers.predict_part(settings, 64, part.places, part.payload)
 
 

@@ -82,3 +82,15 @@ def test_the_label_of_the_instance_stays(model):
     instance = reader.text_to_instance("a warm film", label="0")
     SignedSaliency(SentencePredictor(model("elmo_sentence_classifier"), reader)).of_tokens(instance, "1")
     assert instance["label"].label == "0"
+
+
+def test_of_a_pair_that_is_read_in_both_orders_both_count(model):
+    reader = MrpcReader()
+    saliency = SignedSaliency(PairPredictor(model("elmo_pair_classifier"), reader))
+    # What the embedder was asked for, in turn: the first text of two tokens, the second of one, and again, swapped.
+    asked = [[[1.0, 0.5], [2.0, 0.0]], [[4.0, 0.0]], [[8.0, 0.0]], [[16.0, 0.0], [32.0, 0.0]]]
+    saliency._integrate_gradients = lambda _: {
+        f"grad_input_{4 - place}": numpy.array([rows]) for place, rows in enumerate(asked)
+    }
+    found = saliency.of_tokens(reader.text_to_instance("no rain", "dry"), "1")
+    assert found == [[-17.5, -34.0], [-12.0]]

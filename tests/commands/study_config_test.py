@@ -64,6 +64,15 @@ def test_a_second_reader_gets_the_same_fold():
     assert run_config(config, 2, 0, "cache")["validation_dataset_reader"] == {"type": "mr", "num_folds": 5, "fold": 2}
 
 
+def test_a_second_reader_must_divide_the_data_as_the_first():
+    for option, value in (("split_seed", 1), ("dev_share", 0.2), ("label_names", {"0": "no"}), ("encoding", "cp1252")):
+        with pytest.raises(ConfigurationError, match=f"`{option}` must be the same in"):
+            fold_study_config(mr_config(validation_dataset_reader={"type": "mr", option: value}), 5, "corpus")
+    # Its default, said, is no difference; nor is how the texts are cut.
+    config = mr_config(validation_dataset_reader={"type": "mr", "split_seed": 0, "max_tokens": 9})
+    assert fold_study_config(config, 5, "corpus")["validation_dataset_reader"]["num_folds"] == 5
+
+
 def test_one_fold_is_no_cross_validation():
     with pytest.raises(ConfigurationError, match="`--folds` must be at least 2, but is 1"):
         fold_study_config(mr_config(), 1, None)

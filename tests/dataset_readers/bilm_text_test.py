@@ -1,4 +1,6 @@
+import allennlp.common.util
 import pytest
+import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader, Instance, Token
@@ -81,6 +83,28 @@ def test_the_text_fields_of_another_reader_are_sentences(write):
     reader = BiLmTextReader(source=PairReader(max_instances=2))
     path = write("a b|c|yes\nd|e f|no\nout of reach|g|no\n")
     assert list(reader.sentences(path)) == [["a", "b"], ["c"], ["d"], ["e", "f"]]
+
+
+class ShardingPairReader(PairReader):
+    """Shares its rows out by itself, as ours do."""
+
+    def __init__(self):
+        super().__init__(manual_distributed_sharding=True, manual_multiprocess_sharding=True)
+
+    def _read(self, file_path):
+        yield from self.shard_iterable(super()._read(file_path))
+
+
+@pytest.mark.parametrize("make_reader", [PairReader, ShardingPairReader])
+def test_of_several_processes_each_reads_all_sentences_of_another_reader(write, monkeypatch, make_reader):
+    """It is batches that are shared out."""
+    monkeypatch.setattr(allennlp.common.util, "is_distributed", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 1)
+    path = write("a b|c|yes\nd|e f|no\ng|h|no\n")
+    assert len(list(make_reader().read(path))) == 1, "this reader gives its share"
+    sentences = list(BiLmTextReader(source=make_reader()).sentences(path))
+    assert sentences == [["a", "b"], ["c"], ["d"], ["e", "f"], ["g"], ["h"]]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,8 @@ def test_a_killed_run_goes_on_where_it_was(allennlp, tmp_path, num_processes):
         )
         assert seen == expected
 
+    losses = [json.loads((run / "metrics_epoch_1.json").read_text())["training_loss"] for run in (whole, killed)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)
     weights = [torch.load(run / "best.th") for run in (whole, killed)]
     for name, parameter in weights[0].items():
         if isinstance(parameter, torch.Tensor):

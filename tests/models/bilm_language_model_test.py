@@ -310,3 +310,13 @@ def test_mixed_precision_of_the_trainer_changes_nothing(vocabulary, text, networ
     assert loss > 0
     for ours, theirs in zip(*gradients):
         assert torch.equal(ours, theirs)
+
+
+def test_the_states_of_a_validation_are_of_no_checkpoint(vocabulary, text):
+    model = build(vocabulary)
+    (first, *_) = batches(vocabulary, text, unroll_steps=3)
+    model.train()
+    model(**first)
+    assert model.get_extra_state()["states"] is not None
+    evaluate(model, [first])
+    assert model.get_extra_state()["states"] is None

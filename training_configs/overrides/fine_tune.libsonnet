@@ -7,7 +7,8 @@ local rate = 1e-4;
   [elmo + '.cache']: null,
   'trainer.optimizer.parameter_groups': [
     [['scalar_mix'], { lr: 1e-2, weight_decay: 1e-3 }],
-    [['bilm\\.layers'], { lr: rate }],
-    [['bilm\\.character_encoder'], { lr: rate / 2.6 }],
+    [['bilm\\.layers\\.1'], { lr: rate }],
+    [['bilm\\.layers\\.0'], { lr: rate / 2.6 }],
+    [['bilm\\.character_encoder'], { lr: rate / (2.6 * 2.6) }],
   ],
 }

@@ -32,8 +32,10 @@
 
   trainer+: {
     num_epochs: 10,
-    optimizer: { type: 'adagrad', lr: 0.2, initial_accumulator_value: 1.0 },
-    grad_norm: 10.0,
+    // bilm-tf multiplies the loss by the number of steps, starts Adagrad's sums at 1 and clips the gradient at 10. This
+    // is the same with a loss that is a mean.
+    optimizer: { type: 'adagrad', lr: 0.2, initial_accumulator_value: 1 / ($.unroll_steps * $.unroll_steps) },
+    grad_norm: 10 / $.unroll_steps,
     checkpointer+: { save_every_num_batches: 5000 },
   },
 }
