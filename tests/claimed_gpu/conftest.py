@@ -99,6 +99,8 @@ class MachineWithGpu(TorchDispatchMode):
 
 @pytest.fixture
 def machine(monkeypatch, compiled_lstm_cell):
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU: `pytest -m gpu`")
     machine = MachineWithGpu()
 
     def run_cell(*tensors, bound):
@@ -111,6 +113,8 @@ def machine(monkeypatch, compiled_lstm_cell):
     monkeypatch.setattr(torch.cuda, "_lazy_init", lambda: None)
     monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: torch.get_rng_state())
     monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: None)
+    # Autograd starts a thread for each device that it finds when it is first used: before there is one that is claimed.
+    torch.ones((), requires_grad=True).backward()
     torch._C._ensureCUDADeviceGuardSet()
     torch._C._set_only_lift_cpu_tensors(True)
     torch.__future__.set_overwrite_module_params_on_conversion(True)
