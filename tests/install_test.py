@@ -9,7 +9,6 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from elmo_tasks.common.environment import KNOBS
 from elmo_tasks.common.version_pairs import check_versions
 
 ROOT = Path(__file__).parents[1]
@@ -68,8 +67,3 @@ def test_commands_of_the_readme_are_those_of_make():
     made = re.findall(r"/pip (install .+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert made
     assert {command.replace("--quiet ", "").replace("'.[dev]'", ".") for command in made} <= set(documented)
-
-
-def test_every_environment_variable_is_in_the_readme_with_its_default():
-    table = re.findall(r"^\| `(ELMO_TASKS_\w+)` \|.*\| (.+) \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert dict(table) == {knob.name: f"`{knob.default}`" if knob.default else "none: in memory" for knob in KNOBS}

@@ -1,6 +1,7 @@
 """The ELMo embedder: exact, stateless unless asked, cached, with a mix that can be set, trained and read."""
 
 import logging
+import os
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
@@ -10,6 +11,7 @@ from allennlp.modules.token_embedders import ElmoTokenEmbedder, TokenEmbedder
 
 from elmo_tasks.bilm import WordOptions
 from elmo_tasks.bilm.network import PRECISIONS
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.common.protocols import InstanceSource
 from elmo_tasks.common.version import VERSION
 from elmo_tasks.modules.activation_cache import ActivationCache
@@ -33,14 +35,15 @@ class ElmoEmbedder(ElmoTokenEmbedder):
     carry over between batches (`stateful`), `do_layer_norm` normalises each token by itself, and words given in
     `vocab_to_cache` need no ids.
 
-    Registered as a `TokenEmbedder` with name "elmo".
+    Registered as a `TokenEmbedder` with name "elmo". In Python, `ElmoEmbedder.from_params(Params({...}))` takes what a
+    config holds, and the constructor objects.
 
     # Parameters
 
-    options_file : `Optional[str]`, optional (default = `None`)
+    options_file : `Optional[Union[str, os.PathLike]]`, optional (default = `None`)
         An official options file, path or URL. With nothing that names a biLM, AllenNLP's default: the published
         "original".
-    weight_file : `Optional[str]`, optional (default = `None`)
+    weight_file : `Optional[Union[str, os.PathLike]]`, optional (default = `None`)
         The official hdf5 file that belongs to it.
     do_layer_norm : `bool`, optional (default = `False`)
         Normalise the layers before mixing, each token by itself.
@@ -55,12 +58,12 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         words need no ids, and change no result.
     scalar_mix_parameters : `Optional[List[float]]`, optional (default = `None`)
         A fixed mix: one number per layer, before the softmax. `mix` can do more.
-    pretrained : `Optional[str]`, optional (default = `None`)
+    pretrained : `Optional[Union[str, os.PathLike]]`, optional (default = `None`)
         Instead of the two files: the name of a published or bundled biLM, a folder with `options.json` and
         `weights.hdf5`, or the archive or run of a `bilm_language_model`, over characters or words.
     options : `Optional[Dict[str, Any]]`, optional (default = `None`)
         Instead of `options_file`: its content.
-    pretrained_file : `Optional[str]`, optional (default = `None`)
+    pretrained_file : `Optional[Union[str, os.PathLike]]`, optional (default = `None`)
         The weights that belong to `options`.
     untrained_seed : `Optional[int]`, optional (default = `None`)
         Random weights, as before any training, in place of those of the biLM that the arguments above name: a control
@@ -100,17 +103,17 @@ class ElmoEmbedder(ElmoTokenEmbedder):
 
     def __init__(
         self,
-        options_file: Optional[str] = None,
-        weight_file: Optional[str] = None,
+        options_file: Optional[Union[str, os.PathLike]] = None,
+        weight_file: Optional[Union[str, os.PathLike]] = None,
         do_layer_norm: bool = False,
         dropout: float = 0.5,
         requires_grad: bool = False,
         projection_dim: Optional[int] = None,
         vocab_to_cache: Optional[List[str]] = None,
         scalar_mix_parameters: Optional[List[float]] = None,
-        pretrained: Optional[str] = None,
+        pretrained: Optional[Union[str, os.PathLike]] = None,
         options: Optional[Dict[str, Any]] = None,
-        pretrained_file: Optional[str] = None,
+        pretrained_file: Optional[Union[str, os.PathLike]] = None,
         untrained_seed: Optional[int] = None,
         mix: Optional[Lazy[LayerMix]] = None,
         cache: Optional[ActivationCache] = None,
@@ -124,8 +127,14 @@ class ElmoEmbedder(ElmoTokenEmbedder):
     ) -> None:
         # Not the constructor of `ElmoTokenEmbedder`, which would build AllenNLP's biLM.
         TokenEmbedder.__init__(self)
+        pretrained, options_file, weight_file, pretrained_file = (
+            None if path is None else os.fspath(path)
+            for path in (pretrained, options_file, weight_file, pretrained_file)
+        )
         source = BiLmSource(pretrained, options_file, weight_file, options, pretrained_file, untrained_seed)
         _check(
+            (not isinstance(mix, (Lazy, type(None))), _in_python("mix", "a `Lazy[LayerMix]`", mix)),
+            (not isinstance(cache, (ActivationCache, type(None))), _in_python("cache", "an `ActivationCache`", cache)),
             (precision not in PRECISIONS, f"`precision` must be one of {sorted(PRECISIONS)}, but is {precision!r}"),
             (max_tokens_per_forward < 1, f"`max_tokens_per_forward` must be above 0, but is {max_tokens_per_forward}"),
             (
@@ -303,6 +312,11 @@ class ElmoEmbedder(ElmoTokenEmbedder):
 
 
 def _with_characters(elmo_tokens: torch.Tensor) -> torch.Tensor:
+    if not isinstance(elmo_tokens, torch.Tensor):
+        raise ConfigurationError(
+            f"`elmo_tokens` must be a tensor of character ids, but is {excerpt(elmo_tokens)}; "
+            "`allennlp.modules.elmo.batch_to_ids` makes them of lists of tokens"
+        )
     if elmo_tokens.dim() < 3 and (elmo_tokens.dim() < 2 or elmo_tokens.size(-1) > 0):
         raise ConfigurationError(
             "the tensor of an ELMo embedder must have shape (batch_size, num_tokens, 50), but has "
@@ -316,6 +330,13 @@ def _leave_out_bilm_weights(embedder: ElmoEmbedder, state_dict: Dict[str, Any], 
     if not embedder._save_bilm_weights:
         for name in [name for name in state_dict if name.startswith(prefix + BILM_PREFIX)]:
             del state_dict[name]
+
+
+def _in_python(name: str, wanted: str, given: Any) -> str:
+    return (
+        f"`{name}` must be {wanted} in Python, but is {excerpt(given)}; `ElmoEmbedder.from_params(Params({{...}}))` "
+        "takes what a config holds"
+    )
 
 
 def _check(*conditions: Tuple[bool, str]) -> None:

@@ -1,6 +1,7 @@
 import copy
 import json
 import logging
+from pathlib import Path
 
 import pytest
 import torch
@@ -424,6 +425,47 @@ def test_copies_work_apart_from_each_other(files, sentences, to_ids):
 def test_mix_can_be_given_in_code(files):
     mix = Lazy(SingleLayerMix, params=Params({"layer": 0}))
     assert ElmoEmbedder(**files, mix=mix).get_metrics()["scalar_mix_layer_0_weight"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            {"mix": {"type": "scalar"}},
+            r"`mix` must be a `Lazy\[LayerMix\]` in Python, but is {'type': 'scalar'}; .*from_params",
+        ),
+        ({"mix": "scalar"}, "`mix` must be .* but is 'scalar'"),
+        (
+            {"cache": {"directory": "cache"}},
+            "`cache` must be an `ActivationCache` in Python, but is {'directory': 'cache'}",
+        ),
+        ({"cache": "cache"}, "`cache` must be .* but is 'cache'"),
+    ],
+)
+def test_configs_given_to_the_constructor_are_refused_with_the_way_to_give_them(files, arguments, message):
+    with pytest.raises(ConfigurationError, match=message):
+        ElmoEmbedder(**files, **arguments)
+
+
+def test_from_params_takes_what_a_config_holds(files):
+    embedder = ElmoEmbedder.from_params(Params({**files, "mix": {"type": "single_layer"}, "cache": {}}))
+    assert isinstance(embedder.scalar_mix, SingleLayerMix)
+    assert isinstance(embedder.cache, ActivationCache)
+
+
+def test_tokens_instead_of_ids_are_refused(files):
+    with pytest.raises(ConfigurationError, match=r"must be a tensor .* but is \[\['a', 'film'\]\]; .*batch_to_ids"):
+        ElmoEmbedder(**files)([["a", "film"]])
+
+
+def test_paths_may_be_objects_also_where_they_are_recorded(bilm_folder, sentences, to_ids):
+    folder = Path(bilm_folder)
+    by_folder = ElmoEmbedder(pretrained=folder)
+    by_files = ElmoEmbedder(options_file=folder / "options.json", weight_file=folder / "weights.hdf5")
+    expected = ElmoEmbedder(pretrained=str(folder))
+    for embedder in (by_folder, by_files):
+        embedder.load_state_dict(embedder.state_dict())
+        assert torch.equal(embedder.eval()(to_ids(sentences)), expected.eval()(to_ids(sentences)))
 
 
 # The choice of states
