@@ -26,8 +26,8 @@ import allennlp.models.archival as archival
 import allennlp.training.util as training_util
 import torch
 from allennlp.common import Params
-from allennlp.common.checks import ConfigurationError, check_for_gpu
 
+from elmo_tasks.common.config_checks import check_config
 from elmo_tasks.common.files import reason
 from elmo_tasks.common.replacement import replace_once
 
@@ -40,33 +40,23 @@ def apply() -> None:
         cure()
 
 
-def look_for_the_device_first() -> None:
+def look_at_the_config_first() -> None:
     """
-    `cuda_device: 0` on a machine without a GPU fails only after all data is read; so does AMP.
+    A misspelt option of `trainer` or `distributed` is ignored without a word. `cuda_device: 0` on a machine without a
+    GPU fails only after all data is read; so does AMP.
 
-    AllenNLP looks at the device when it makes the trainer. The check comes before anything is read or
-    written.
+    The check comes before anything is read or written.
     """
 
-    def with_device_check(create_serialization_dir: Callable) -> Callable:
+    def with_checks(create_serialization_dir: Callable) -> Callable:
         def checked_create_serialization_dir(params: Params, *args: Any, **kwargs: Any) -> None:
-            _check_devices(params)
+            check_config(params.params)
             create_serialization_dir(params, *args, **kwargs)
 
         return checked_create_serialization_dir
 
-    replace_once(training_util, "create_serialization_dir", with_device_check)
-    replace_once(find_learning_rate, "create_serialization_dir", with_device_check)
-
-
-def _check_devices(params: Params) -> None:
-    trainer, distributed = params.params.get("trainer") or {}, params.params.get("distributed") or {}
-    check_for_gpu(trainer.get("cuda_device", -1))
-    check_for_gpu(distributed.get("cuda_devices", -1))
-    if trainer.get("use_amp") and not torch.cuda.is_available():
-        raise ConfigurationError(
-            "`trainer.use_amp` must be false without a GPU, but is true and this machine has none; remove it."
-        )
+    replace_once(training_util, "create_serialization_dir", with_checks)
+    replace_once(find_learning_rate, "create_serialization_dir", with_checks)
 
 
 def hide_false_alarms() -> None:
@@ -233,7 +223,7 @@ class _ErrorsOfLog:
 
 
 CURES: List[Callable[[], None]] = [
-    look_for_the_device_first,
+    look_at_the_config_first,
     hide_false_alarms,
     share_the_lock_of_spawned_loader_workers,
     test_on_all_rows_after_distributed_training,

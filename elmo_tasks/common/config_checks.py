@@ -1,0 +1,78 @@
+"""What is wrong with a config of `allennlp train` in itself: said before anything is read or written."""
+
+import difflib
+import inspect
+from typing import Any, Dict, Iterable, List
+
+import torch
+from allennlp.common.checks import ConfigurationError, check_for_gpu
+from allennlp.training.trainer import Trainer
+
+Config = Dict[str, Any]
+
+# All that AllenNLP reads of `distributed`, in `train_model` and in its processes.
+DISTRIBUTED_OPTIONS = ("cuda_devices", "num_nodes", "primary_address", "primary_port", "ddp_accelerator")
+# No parameters of AllenNLP's trainers, but read all the same: by whatever builds them, and under an older name.
+_UNNAMED_TRAINER_OPTIONS = ("type", "run_sanity_checks")
+
+
+def check_config(config: Config) -> None:
+    """
+    # Parameters
+
+    config : `Dict[str, Any]`
+        A config of `allennlp train` or `allennlp find-lr`, evaluated.
+
+    # Raises
+
+    `ConfigurationError`
+        An option of the trainer or of `distributed` is unknown, or a device is not there.
+    """
+    trainer, distributed = _section(config, "trainer"), _section(config, "distributed")
+    _check_options("trainer", trainer, _trainer_options(trainer))
+    _check_options("distributed", distributed, DISTRIBUTED_OPTIONS)
+    _check_devices(trainer, distributed)
+
+
+def _section(config: Config, name: str) -> Config:
+    """What stands under `name`, where a text alone is a type; nothing where AllenNLP could not read it either."""
+    section = config.get(name)
+    if isinstance(section, str):
+        return {"type": section}
+    return section if isinstance(section, dict) else {}
+
+
+def _trainer_options(trainer: Config) -> List[str]:
+    """
+    What the constructor of a trainer of AllenNLP takes. It has `**kwargs` that nobody reads, so that AllenNLP finds no
+    misspelt option. Trainers of others may read theirs: they are not judged, and this list is empty.
+    """
+    try:
+        trainer_class, constructor = Trainer.resolve_class_name(trainer.get("type") or Trainer.default_implementation)
+    except ConfigurationError:  # AllenNLP will say so, or import it first
+        return []
+    if trainer_class.__module__.split(".")[0] != "allennlp":
+        return []
+    parameters = inspect.signature(getattr(trainer_class, constructor) if constructor else trainer_class).parameters
+    named = [each.name for each in parameters.values() if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    return [*_UNNAMED_TRAINER_OPTIONS, *named]
+
+
+def _check_options(where: str, options: Config, known: Iterable[str]) -> None:
+    known = sorted(known)
+    unknown = [option for option in options if option not in known] if known else []
+    if not unknown:
+        return
+    option = unknown[0]
+    likely = difflib.get_close_matches(option, known, n=1)
+    cure = f"did you mean `{likely[0]}`?" if likely else f"those are {', '.join(known)}"
+    raise ConfigurationError(f"`{where}.{option}` must be one of the options that AllenNLP reads, but is none; {cure}")
+
+
+def _check_devices(trainer: Config, distributed: Config) -> None:
+    check_for_gpu(trainer.get("cuda_device", -1))
+    check_for_gpu(distributed.get("cuda_devices", -1))
+    if trainer.get("use_amp") and not torch.cuda.is_available():
+        raise ConfigurationError(
+            "`trainer.use_amp` must be false without a GPU, but is true and this machine has none; remove it."
+        )

@@ -1,0 +1,77 @@
+import inspect
+import re
+
+import allennlp.commands.train as train
+import pytest
+from allennlp.commands.train import train_model
+from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
+from allennlp.training.trainer import Trainer
+
+from elmo_tasks.common.config_checks import DISTRIBUTED_OPTIONS, check_config
+
+ONE_MACHINE = {"cuda_devices": [-1, -1]}
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"trainer": {"num_epoch": 1}}, r"`trainer\.num_epoch` must be .* but is none; did you mean `num_epochs`\?"),
+        ({"trainer": {"type": "gradient_descent", "patince": 1}}, "did you mean `patience`"),
+        ({"trainer": {"kwargs": {}}}, "`trainer.kwargs` must be"),
+        ({"trainer": {"type": "no_op", "num_epochs": 1}}, "but is none; those are model, .*, type"),
+        ({"distributed": {**ONE_MACHINE, "num_node": 2}}, "`distributed.num_node` must .* did you mean `num_nodes`"),
+        ({"distributed": {**ONE_MACHINE, "world": 2}}, "those are cuda_devices, ddp_accelerator, num_nodes, primary_"),
+    ],
+)
+def test_a_misspelt_option_is_an_error_that_names_the_one_meant(config, message):
+    with pytest.raises(ConfigurationError, match=message):
+        check_config(config)
+
+
+def test_a_misspelt_option_of_the_trainer_ends_a_run_before_it_has_a_folder(tmp_path):
+    with pytest.raises(ConfigurationError, match="num_epochs"):
+        train_model(Params({"trainer": {"num_epoch": 1}}), str(tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("config", [{}, {"trainer": None}, {"trainer": "no_op"}, {"distributed": None}, {"trainer": 3}])
+def test_config_without_options_passes(config):
+    check_config(config)
+
+
+def test_every_option_that_the_trainer_of_allennlp_describes_passes():
+    described = re.findall(r"^    (\w+) : ", inspect.getdoc(GradientDescentTrainer).replace("\n", "\n    "), re.M)
+    assert {"num_epochs", "callbacks", "moving_average", "run_confidence_checks", "local_rank"} <= set(described)
+    # AllenNLP makes the wrapped model itself, and fails where it is given one.
+    check_config({"trainer": dict.fromkeys(set(described) - {"ddp_wrapped_model"})})
+
+
+def test_what_the_trainer_of_allennlp_reads_of_unnamed_arguments_passes():
+    (read,) = set(re.findall(r'kwargs\["(\w+)"\]', inspect.getsource(GradientDescentTrainer)))
+    check_config({"trainer": {read: False}})
+
+
+def test_what_allennlp_reads_of_distributed_is_known():
+    source = inspect.getsource(train)
+    read = re.findall(r'distributed_params\.(?:pop|get)\(\s*"(\w+)"', source)
+    assert set(read) == set(DISTRIBUTED_OPTIONS)
+    assert len(re.findall(r"distributed_params\.\w+\(", source)) == len(read), "nothing is read in another way"
+
+
+class TrainerOfOthers(GradientDescentTrainer):
+    """Reads an option of its own out of what AllenNLP's constructor hands on."""
+
+
+def test_trainers_of_others_are_not_judged(monkeypatch):
+    registry = Trainer._registry[Trainer]
+    monkeypatch.setitem(registry, "of_others", (TrainerOfOthers, "from_partial_objects"))
+    check_config({"trainer": {"type": "of_others", "anything": 1}})
+    by_path = f"{__name__}.TrainerOfOthers"
+    assert Trainer.by_name(by_path)
+    check_config({"trainer": {"type": by_path, "anything": 1}})
+
+
+def test_an_unknown_trainer_is_left_to_allennlp():
+    check_config({"trainer": {"type": "imported_later", "anything": 1}})
