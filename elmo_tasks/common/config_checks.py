@@ -26,11 +26,13 @@ def check_config(config: Config) -> None:
     # Raises
 
     `ConfigurationError`
-        An option of the trainer or of `distributed` is unknown, or a device is not there.
+        An option of the trainer or of `distributed` is unknown, several machines are not told where to meet, or a
+        device is not there.
     """
     trainer, distributed = _section(config, "trainer"), _section(config, "distributed")
     _check_options("trainer", trainer, _trainer_options(trainer))
     _check_options("distributed", distributed, DISTRIBUTED_OPTIONS)
+    _check_meeting_point(distributed)
     _check_devices(trainer, distributed)
 
 
@@ -67,6 +69,20 @@ def _check_options(where: str, options: Config, known: Iterable[str]) -> None:
     likely = difflib.get_close_matches(option, known, n=1)
     cure = f"did you mean `{likely[0]}`?" if likely else f"those are {', '.join(known)}"
     raise ConfigurationError(f"`{where}.{option}` must be one of the options that AllenNLP reads, but is none; {cure}")
+
+
+def _check_meeting_point(distributed: Config) -> None:
+    """Without an address each machine waits for the others at its own, silently, until torch gives up."""
+    num_nodes = distributed.get("num_nodes", 1)
+    if not isinstance(num_nodes, int) or num_nodes < 2:
+        return
+    for option in ("cuda_devices", "primary_address", "primary_port"):
+        if distributed.get(option) is None:
+            raise ConfigurationError(
+                f"`distributed.{option}` must be set where `num_nodes` is {num_nodes}, but is not; each machine needs "
+                "its own devices, and where they all meet, such as "
+                '{"cuda_devices": [0, 1], "primary_address": "10.0.0.1", "primary_port": 29500}'
+            )
 
 
 def _check_devices(trainer: Config, distributed: Config) -> None:

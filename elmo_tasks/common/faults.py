@@ -42,8 +42,8 @@ def apply() -> None:
 
 def look_at_the_config_first() -> None:
     """
-    A misspelt option of `trainer` or `distributed` is ignored without a word. `cuda_device: 0` on a machine without a
-    GPU fails only after all data is read; so does AMP.
+    A misspelt option of `trainer` or `distributed` is ignored without a word, and several machines without an address
+    wait for each other. `cuda_device: 0` on a machine without a GPU fails only after all data is read; so does AMP.
 
     The check comes before anything is read or written.
     """

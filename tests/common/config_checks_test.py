@@ -75,3 +75,13 @@ def test_trainers_of_others_are_not_judged(monkeypatch):
 
 def test_an_unknown_trainer_is_left_to_allennlp():
     check_config({"trainer": {"type": "imported_later", "anything": 1}})
+
+
+@pytest.mark.parametrize("missing", ["cuda_devices", "primary_address", "primary_port"])
+def test_several_machines_must_be_told_where_they_meet(missing):
+    meeting = {**ONE_MACHINE, "num_nodes": 2, "primary_address": "127.0.0.1", "primary_port": 29500}
+    check_config({"distributed": meeting})
+    del meeting[missing]
+    with pytest.raises(ConfigurationError, match=f"`distributed.{missing}` must be set where `num_nodes` is 2"):
+        check_config({"distributed": meeting})
+    check_config({"distributed": {**ONE_MACHINE, "num_nodes": 1}})
