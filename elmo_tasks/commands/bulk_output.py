@@ -10,7 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.bulk_input import Part
-from elmo_tasks.commands.study_config import config_changes
+from elmo_tasks.common.config_changes import config_changes
 from elmo_tasks.common.files import written_whole
 
 STATE = "bulk.json"

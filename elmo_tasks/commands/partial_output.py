@@ -13,8 +13,8 @@ from allennlp.common.tqdm import Tqdm
 from filelock import FileLock, Timeout
 
 from elmo_tasks.commands.sentence_file import Sentence, SentenceFile
-from elmo_tasks.commands.study_config import config_changes
 from elmo_tasks.commands.vector_file import ArrayType, vector_file_type
+from elmo_tasks.common.config_changes import config_changes
 from elmo_tasks.common.files import PARTIAL_SUFFIX, flush_to_disk, reason, written_whole
 
 logger = logging.getLogger(__name__)

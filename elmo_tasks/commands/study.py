@@ -9,7 +9,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 from allennlp.common.checks import ConfigurationError
 from filelock import FileLock, Timeout
 
-from elmo_tasks.commands.study_config import Config, config_changes, run_config
+from elmo_tasks.commands.study_config import Config, run_config
+from elmo_tasks.common.config_changes import config_changes
 from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
 
 DESCRIPTION = "study.json"

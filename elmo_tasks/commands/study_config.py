@@ -5,7 +5,6 @@ import inspect
 import os
 from typing import Any, Dict, Iterator, List, Optional
 
-from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import DatasetReader
 
@@ -156,16 +155,6 @@ def activation_caches(config: Any) -> Iterator[Config]:
         values = config
     for value in values:
         yield from activation_caches(value)
-
-
-def config_changes(old: Config, new: Config) -> List[str]:
-    """A phrase for each key that is not the same in two configs: "`trainer.num_epochs` was 3, but is 5"."""
-    old_values, new_values = Params(old).as_flat_dict(), Params(new).as_flat_dict()
-    return [
-        f"`{key}` was {old_values.get(key)!r}, but is {new_values.get(key)!r}"
-        for key in sorted({*old_values, *new_values})
-        if old_values.get(key) != new_values.get(key)
-    ]
 
 
 def main_metric(config: Config) -> str:

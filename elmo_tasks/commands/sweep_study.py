@@ -18,8 +18,9 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from elmo_tasks.commands.search_space import Overrides, SearchSpace
-from elmo_tasks.commands.study_config import Config, config_changes
+from elmo_tasks.commands.study_config import Config
 from elmo_tasks.commands.sweep_config import objective
+from elmo_tasks.common.config_changes import config_changes
 from elmo_tasks.common.files import written_whole
 
 JOURNAL = "study.journal"

@@ -61,7 +61,7 @@ def test_what_is_written_is_counted_and_kept(opened, sentences, tmp_path, caplog
 def test_other_settings_are_named(opened, sentences):
     with pytest.raises(KeyboardInterrupt):
         interrupted(opened, [])
-    with pytest.raises(ConfigurationError, match="`layers` was None, but is 'top'; repeat the command"), opened(
+    with pytest.raises(ConfigurationError, match="`layers` was not set, but is 'top'; repeat the command"), opened(
         layers="top"
     ):
         pass

@@ -69,7 +69,7 @@ def test_a_study_may_get_more_seeds(tmp_path):
     ("num_folds", "config", "message"),
     [
         (2, changed({"num_epochs": 5}), "`config.trainer.num_epochs` was 3, but is 5"),
-        (2, changed({"num_epochs": 3, "patience": 1}), "`config.trainer.patience` was None, but is 1"),
+        (2, changed({"num_epochs": 3, "patience": 1}), "`config.trainer.patience` was not set, but is 1"),
         (3, CONFIG, "`num_folds` was 2, but is 3"),
     ],
 )
