@@ -1,12 +1,17 @@
-"""What is wrong with a config of `allennlp train` in itself: said before anything is read or written."""
+"""What is wrong with a config of `allennlp train`: said before any data is read and anything is written."""
 
 import difflib
 import inspect
+import os
 from typing import Any, Dict, Iterable, List
 
 import torch
+from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError, check_for_gpu
+from allennlp.models.archival import CONFIG_NAME
 from allennlp.training.trainer import Trainer
+
+from elmo_tasks.common.config_changes import config_changes
 
 Config = Dict[str, Any]
 
@@ -34,6 +39,32 @@ def check_config(config: Config) -> None:
     _check_options("distributed", distributed, DISTRIBUTED_OPTIONS)
     _check_meeting_point(distributed)
     _check_devices(trainer, distributed)
+
+
+def check_same_config(config: Config, serialization_dir: str) -> None:
+    """
+    # Parameters
+
+    config : `Dict[str, Any]`
+        As above, of a run that is to go on.
+    serialization_dir : `str`
+        Its folder. Where it holds no config, AllenNLP says so.
+
+    # Raises
+
+    `ConfigurationError`
+        The run was begun with another config; with what differs.
+    """
+    path = os.path.join(serialization_dir, CONFIG_NAME)
+    if not os.path.exists(path):
+        return
+    changes = config_changes(Params.from_file(path).params, config)
+    if changes:
+        raise ConfigurationError(
+            f"{serialization_dir} must be recovered with the config that it was begun with, but "
+            f"{'; '.join(changes[:10])}. Go on with its own config (`allennlp train {path} -s {serialization_dir} "
+            "--recover`), or choose another folder."
+        )
 
 
 def _section(config: Config, name: str) -> Config:

@@ -27,7 +27,7 @@ import allennlp.training.util as training_util
 import torch
 from allennlp.common import Params
 
-from elmo_tasks.common.config_checks import check_config
+from elmo_tasks.common.config_checks import check_config, check_same_config
 from elmo_tasks.common.files import reason
 from elmo_tasks.common.replacement import replace_once
 
@@ -44,16 +44,19 @@ def look_at_the_config_first() -> None:
     """
     A misspelt option of `trainer` or `distributed` is ignored without a word, and several machines without an address
     wait for each other. `cuda_device: 0` on a machine without a GPU fails only after all data is read; so does AMP.
+    `--recover` with a config that has one more key than the folder ends in a bare KeyError.
 
-    The check comes before anything is read or written.
+    The checks come before any data is read and anything is written.
     """
 
     def with_checks(create_serialization_dir: Callable) -> Callable:
-        def checked_create_serialization_dir(params: Params, *args: Any, **kwargs: Any) -> None:
+        def create_checked(params: Params, serialization_dir: Any, recover: bool, force: bool) -> None:
             check_config(params.params)
-            create_serialization_dir(params, *args, **kwargs)
+            if recover and not force:  # AllenNLP refuses both
+                check_same_config(params.params, serialization_dir)
+            create_serialization_dir(params, serialization_dir, recover, force)
 
-        return checked_create_serialization_dir
+        return create_checked
 
     replace_once(training_util, "create_serialization_dir", with_checks)
     replace_once(find_learning_rate, "create_serialization_dir", with_checks)

@@ -1,7 +1,9 @@
 import inspect
+import json
 import re
 
 import allennlp.commands.train as train
+import allennlp.training.util as training_util
 import pytest
 from allennlp.commands.train import train_model
 from allennlp.common import Params
@@ -85,3 +87,31 @@ def test_several_machines_must_be_told_where_they_meet(missing):
     with pytest.raises(ConfigurationError, match=f"`distributed.{missing}` must be set where `num_nodes` is 2"):
         check_config({"distributed": meeting})
     check_config({"distributed": {**ONE_MACHINE, "num_nodes": 1}})
+
+
+@pytest.mark.parametrize(
+    ("trainer", "change"),
+    [
+        ({"num_epochs": 3, "patience": 1}, "`trainer.patience` was not set, but is 1"),
+        ({}, "`trainer.num_epochs` was 3, but is not set"),
+        ({"num_epochs": 5}, "`trainer.num_epochs` was 3, but is 5"),
+        ({"num_epochs": 3, "patience": None}, "`trainer.patience` was not set, but is None"),
+    ],
+)
+def test_a_run_is_not_recovered_with_another_config(trainer, change, tmp_path):
+    run = tmp_path / "run"
+    (run / "vocabulary").mkdir(parents=True)
+    (run / "config.json").write_text(json.dumps({"trainer": {"num_epochs": 3}}))
+    with pytest.raises(ConfigurationError) as error:
+        train_model(Params({"trainer": trainer}), str(run), recover=True)
+    assert f"must be recovered with the config that it was begun with, but {change}. Go on with its" in str(error.value)
+    assert f"`allennlp train {run}/config.json -s {run} --recover`" in str(error.value)
+
+
+def test_a_run_is_recovered_with_the_same_config_and_a_folder_without_one_is_left_to_allennlp(tmp_path):
+    config = {"trainer": {"num_epochs": 3}}
+    (tmp_path / "out.log").touch()
+    with pytest.raises(ConfigurationError, match=r"doesn't contain a config\.json"):
+        training_util.create_serialization_dir(Params(config), str(tmp_path), recover=True, force=False)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    training_util.create_serialization_dir(Params(config), str(tmp_path), recover=True, force=False)

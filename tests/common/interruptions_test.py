@@ -64,7 +64,7 @@ def test_a_folder_with_more_is_left_as_it_is(begun, tmp_path, name):
 
 def test_another_config_does_not_begin_again(begun, tmp_path):
     (tmp_path / "config.json").write_text(json.dumps({"trainer": {"num_epochs": 2}}))
-    with pytest.raises(ConfigurationError, match="does not match"):
+    with pytest.raises(ConfigurationError, match="must be recovered with the config"):
         train.train_model(Params(CONFIG), str(tmp_path), recover=True)
     assert begun == []
     assert os.listdir(tmp_path) == ["config.json"]
