@@ -138,11 +138,15 @@ def _check_regexes(where: str, regexes: List[str], wanted: List[str], names: Lis
     frozen = _matches(regex, names)
     if frozen:
         found = f"only parameters that are frozen, such as {frozen[0]}"
-        cure = "remove the group, or train them"
+        cure = "train them"
     else:
         found = "no parameter"
-        cure = f"the names most like it are {', '.join(difflib.get_close_matches(regex, names, n=5, cutoff=0))}"
-    raise ConfigurationError(f"Each regex of `{where}` must match a parameter, but '{regex}' matches {found}; {cure}.")
+        likely = difflib.get_close_matches(regex, names, n=5, cutoff=0)
+        cure = f"correct it (the names most like it are {', '.join(likely)})"
+    raise ConfigurationError(
+        f"Each regex of `{where}` must match a parameter, but '{regex}' matches {found}; {cure}, or leave the regexes "
+        f"""out: -o '{{"{where}": null}}'."""
+    )
 
 
 def _matches(regex: str, names: List[str]) -> List[str]:

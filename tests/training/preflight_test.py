@@ -105,13 +105,22 @@ def test_a_regex_that_matches_nothing_is_an_error_with_the_nearest_names(make_tr
     with pytest.raises(ConfigurationError) as error:
         start(trainer)
     assert "`trainer.optimizer.parameter_groups`" in str(error.value)
-    assert "'haed.weight' matches no parameter; the names most like it are head.weight" in str(error.value)
+    assert "'haed.weight' matches no parameter; correct it (the names most like it are head.weight" in str(error.value)
+    assert """or leave the regexes out: -o '{"trainer.optimizer.parameter_groups": null}'.""" in str(error.value)
 
 
 def test_a_regex_that_matches_frozen_parameters_only_is_an_error_that_says_so(make_trainer):
     trainer = with_our_layer(make_trainer(optimizer=groups((["frozen"], {"lr": 1e-2}))))
-    with pytest.raises(ConfigurationError, match=r"only parameters that are frozen, such as frozen\.weight"):
+    with pytest.raises(ConfigurationError) as error:
         start(trainer)
+    assert "only parameters that are frozen, such as frozen.weight; train them, or leave" in str(error.value)
+    assert """the regexes out: -o '{"trainer.optimizer.parameter_groups": null}'.""" in str(error.value)
+
+
+def test_the_option_that_leaves_the_regexes_out_does(make_trainer):
+    trainer = with_our_layer(make_trainer(optimizer={"type": "adam", "parameter_groups": None}, no_grad=None))
+    start(trainer)
+    assert len(trainer.optimizer.param_groups) == 1
 
 
 def test_each_regex_must_match_in_models_with_modules_of_ours(make_trainer):
@@ -140,7 +149,7 @@ def test_groups_frozen_by_gradual_unfreezing_pass(make_trainer):
 
 def test_no_grad_that_matches_nothing_is_an_error(make_trainer):
     trainer = make_trainer(no_grad=["froozen"])
-    with pytest.raises(ConfigurationError, match=r"`trainer\.no_grad` must match .* 'froozen' matches no parameter"):
+    with pytest.raises(ConfigurationError, match=r"`trainer\.no_grad` must .* 'froozen' matches no .*no_grad\": null"):
         start(trainer)
 
 
