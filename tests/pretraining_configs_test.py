@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from allennlp.commands.train import train_model
 from allennlp.common import Params
+from allennlp.common.params import evaluate_file
 from allennlp.models.archival import load_archive
 
 from elmo_tasks.bilm import BiLm, BiLmOptions
@@ -17,6 +18,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 CONFIGS = ROOT / "training_configs/pretrain"
 KNOBS = runpy.run_path(str(ROOT / "training_configs/write_json.py"))["KNOBS"]
+SMOKE = json.loads(evaluate_file(str(ROOT / "training_configs/overrides/smoke.libsonnet")))
 
 SMALL_LSTM = {
     "use_skip_connections": True,
@@ -52,17 +54,15 @@ def names():
 def test_config_trains_on_the_fixtures(name, tmp_path):
     config = load(name)
     small = SMALL_CHARACTERS if config["model"]["network"]["type"] == "characters" else SMALL_WORDS
-    overrides = {**small, "trainer.num_epochs": 1, "trainer.cuda_device": -1}
+    overrides = {**small, **SMOKE, "trainer.cuda_device": -1}
     if "distributed" in config:
         overrides["distributed"] = None
-    if name != "mrpc_words":
-        few = "fixtures/text/train.txt#:30"
-        overrides.update({"train_data_path": few, "vocabulary.data_path": few})
     for number, callback in enumerate(config["trainer"]["callbacks"]):
         if callback["type"] == "start_token_vectors":
             overrides[f"trainer.callbacks.{number}.num_steps"] = 20
     train_model(load(name, **overrides), serialization_dir=str(tmp_path / "run"))
     metrics = json.loads((tmp_path / "run/metrics.json").read_text())
+    assert metrics["epoch"] == 1
     assert metrics["training_perplexity"] > 1
     assert ("best_validation_perplexity" in metrics) == (name != "mrpc_words")
     if small is SMALL_CHARACTERS:

@@ -13,7 +13,7 @@ from allennlp.data.token_indexers import SingleIdTokenIndexer
 
 from elmo_tasks.bilm.character_ids import BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN
 from elmo_tasks.bilm.word_table import NUMBER
-from elmo_tasks.dataset_readers.bilm_text_files import Line, Source, find_sources, interleave
+from elmo_tasks.dataset_readers.bilm_text_files import Line, Source, find_sources, first_lines, interleave
 from elmo_tasks.dataset_readers.vocabulary import NAMESPACE
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,8 @@ class BiLmTextReader(DatasetReader):
         Reads the data path in place of plain text: the sentences of a labelled data set, say.
     seed : `int`, optional (default = `13`)
         Chooses the lower-cased lines. The choice depends on the text of a line only.
+    max_instances : `Optional[int]`, optional (default = `None`)
+        Stops after this many lines; to try a config out.
     """
 
     def __init__(
@@ -105,6 +107,7 @@ class BiLmTextReader(DatasetReader):
         number_word: Optional[str] = None,
         source: Optional[DatasetReader] = None,
         seed: int = 13,
+        max_instances: Optional[int] = None,
     ) -> None:
         super().__init__()
         if mode not in MODES:
@@ -115,6 +118,8 @@ class BiLmTextReader(DatasetReader):
             raise ConfigurationError(f"`unroll_steps` must be at least 1, but is {unroll_steps}")
         if not 0 <= lowercase_share <= 1:
             raise ConfigurationError(f"`lowercase_share` must be between 0 and 1, but is {lowercase_share}")
+        if max_instances is not None and max_instances < 1:
+            raise ConfigurationError(f"`max_instances` must be at least 1, but is {max_instances}")
         self.mode = mode
         self.unroll_steps = unroll_steps
         self.seed = seed
@@ -122,6 +127,8 @@ class BiLmTextReader(DatasetReader):
         self._lowercase_share = lowercase_share
         self._number_word = number_word
         self._source = source
+        # Not AllenNLP's, which would give each of several processes a share: here it is batches that are shared out.
+        self._max_lines = max_instances
         self._token_indexers: Dict[str, TokenIndexer] = {"tokens": SingleIdTokenIndexer(namespace=NAMESPACE)}
 
     def find_sources(self, data_path: Union[str, Sequence[str]]) -> Sequence[Source]:
@@ -132,10 +139,13 @@ class BiLmTextReader(DatasetReader):
             Files or globs (`.txt`, `.gz`, `.xz`). Several files are read in turn, in proportion to their sizes. Each
             path may end in a slice of lines: `news.txt.xz#:-5000` is all but the last 5,000, `#:99%` the first 99 %.
         """
+        sources: Sequence[Source]
         if self._source is None:
-            return find_sources(data_path)
-        entries = [data_path] if isinstance(data_path, str) else data_path
-        return [InstanceSource.of(self._source, entry) for entry in entries]
+            sources = find_sources(data_path)
+        else:
+            entries = [data_path] if isinstance(data_path, str) else data_path
+            sources = [InstanceSource.of(self._source, entry) for entry in entries]
+        return sources if self._max_lines is None else first_lines(sources, self._max_lines)
 
     def blocks(self, sources: Sequence[Source], block_size: int) -> Iterator[List[List[str]]]:
         """

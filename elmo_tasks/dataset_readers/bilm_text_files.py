@@ -66,6 +66,20 @@ class TextSource(Source):
         return itertools.islice(_read_lines(self.path), self.line_range.start, self.line_range.stop)
 
 
+@dataclass(frozen=True)
+class _Beginning(Source):
+    """The first `num_lines` lines of another source, which has so many."""
+
+    source: Source
+    num_lines: int
+
+    def __len__(self) -> int:
+        return self.num_lines
+
+    def lines(self) -> Iterator[Line]:
+        return itertools.islice(self.source.lines(), self.num_lines)
+
+
 def find_sources(data_path: Union[str, Sequence[str]]) -> List[TextSource]:
     """
     # Parameters
@@ -88,6 +102,28 @@ def find_sources(data_path: Union[str, Sequence[str]]) -> List[TextSource]:
     """
     entries = [data_path] if isinstance(data_path, (str, os.PathLike)) else data_path
     return [source for entry in entries for source in _find_sources(os.fspath(entry))]
+
+
+def first_lines(sources: Sequence[Source], max_lines: int) -> List[Source]:
+    """
+    # Parameters
+
+    sources : `Sequence[Source]`
+        Where the lines come from.
+    max_lines : `int`
+        How many there are to be at most.
+
+    # Returns
+
+    `List[Source]`
+        The first sources, the last of them cut.
+    """
+    beginnings: List[Source] = []
+    for source in sources:
+        if max_lines > 0:
+            beginnings.append(_Beginning(source, min(max_lines, len(source))))
+            max_lines -= len(source)
+    return beginnings
 
 
 def interleave(sources: Sequence[Source], block_size: int) -> Iterator[List[Line]]:

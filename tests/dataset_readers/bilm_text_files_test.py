@@ -5,7 +5,7 @@ import tracemalloc
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.dataset_readers.bilm_text_files import MAX_LINE_LENGTH, find_sources, interleave
+from elmo_tasks.dataset_readers.bilm_text_files import MAX_LINE_LENGTH, find_sources, first_lines, interleave
 
 
 @pytest.fixture
@@ -37,6 +37,16 @@ def test_a_slice_chooses_lines_as_in_python(ten_lines, slice_, expected):
     assert [line.text for line in source.lines()] == [f"line {number}\n" for number in expected]
     assert [line.number for line in source.lines()] == [number + 1 for number in expected]
     assert len(source) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("max_lines", "expected"),
+    [(2, ["2", "3"]), (3, ["2", "3", "4"]), (4, ["2", "3", "4", "0"]), (99, ["2", "3", "4", "0", "1"])],
+)
+def test_the_first_lines_are_those_of_the_first_sources(ten_lines, max_lines, expected):
+    sources = first_lines(find_sources([f"{ten_lines}#2:5", f"{ten_lines}#:2"]), max_lines)
+    assert [line.text.split()[1] for source in sources for line in source.lines()] == expected
+    assert sum(len(source) for source in sources) == len(expected)
 
 
 def test_compressed_files_read_like_plain_ones(tmp_path):

@@ -85,6 +85,18 @@ def test_the_text_fields_of_another_reader_are_sentences(write):
     assert list(reader.sentences(path)) == [["a", "b"], ["c"], ["d"], ["e", "f"]]
 
 
+def test_no_more_lines_are_read_than_asked_for(write):
+    path = write("a b\nc\n\nd\ne\n")
+    reader = BiLmTextReader(max_instances=4)
+    assert list(reader.sentences(path)) == [["a", "b"], ["c"], ["d"]]
+    assert list(reader.sentences(f"{path}#-2:")) == [["d"], ["e"]]
+
+
+def test_of_another_reader_the_first_sentences_are_read(write):
+    path = write("a b|c|yes\nd|e f|no\n")
+    assert list(BiLmTextReader(source=PairReader(), max_instances=3).sentences(path)) == [["a", "b"], ["c"], ["d"]]
+
+
 class ShardingPairReader(PairReader):
     """Shares its rows out by itself, as ours do."""
 
@@ -112,6 +124,7 @@ def test_of_several_processes_each_reads_all_sentences_of_another_reader(write, 
     [
         ({"mode": "stateful"}, "`mode` must be one of .*carry.*sentence.*but is 'stateful'"),
         ({"unit": "bytes"}, "`unit` must be one of"),
+        ({"max_instances": 0}, "`max_instances` must be at least 1, but is 0"),
         ({"unroll_steps": 0}, "`unroll_steps` must be at least 1, but is 0"),
         ({"lowercase_share": 1.5}, "`lowercase_share` must be between 0 and 1, but is 1.5"),
     ],
