@@ -70,7 +70,8 @@ class LabelledTextReader(DatasetReader, ABC):
         The share of the rows of `#train` that are read, taken from each class alike; a smaller share is a part of a
         larger one. Other parts, and paths without part, are read whole.
     max_instances : `int`, optional (default = `None`)
-        Stops after this many instances.
+        Stops after this many instances; of a part, takes them from each class alike, since files may be sorted by
+        class.
 
     # Raises
 
@@ -185,6 +186,7 @@ class LabelledTextReader(DatasetReader, ABC):
                 raise ConfigurationError(f"the part `{part}` of {', '.join(paths)} holds no rows")
             if part == "train" and self._train_share < 1:
                 rows = self._share_of(rows, paths)
+            rows = self._few_of(rows)
         self._warn_about_long_texts(rows)
         for row in self.shard_iterable(rows):
             yield self.text_to_instance(*row.texts, label=row.label, id=row.id, line=row.line, file=row.file)
@@ -198,6 +200,12 @@ class LabelledTextReader(DatasetReader, ABC):
                 f"the part `train` of {', '.join(paths)} leaves none of {', '.join(sorted(map(str, lost)))}"
             )
         return kept
+
+    def _few_of(self, rows: List[Row]) -> List[Row]:
+        if self.max_instances is None or self.max_instances >= len(rows):
+            return rows
+        share = self.max_instances / len(rows)
+        return [rows[index] for index in nested_share(*_texts_and_labels(rows), share, f"{self._split_seed} few")]
 
     def _rows(self, files: List[DataFile], every_row: bool) -> List[Row]:
         parser = RowParser(self.text_fields, self._label_names, self._row_id, every_row, self._warn)

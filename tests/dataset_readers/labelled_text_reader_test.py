@@ -209,6 +209,19 @@ def test_max_instances_limits_what_is_read(write):
     assert ids(MrReader(max_instances=2).read(path)) == ["a:1", "a:2"]
 
 
+def test_max_instances_takes_of_a_part_rows_of_each_class(tmp_path):
+    """As `rt-polarity` is distributed, the first 5,331 rows are of one class."""
+    for name in ("pos", "neg"):
+        (tmp_path / f"rt-polarity.{name}").write_text("".join(f"{name} {number}\n" for number in range(50)))
+    few, all_rows = MrReader(fold=1, max_instances=4), MrReader(fold=1)
+    for part in ("train", "dev", "test"):
+        chosen = ids(few.read(f"{tmp_path}#{part}"))
+        assert Counter(row.split(":")[0] for row in chosen) == {"pos": 2, "neg": 2}
+        in_order = ids(all_rows.read(f"{tmp_path}#{part}"))
+        assert chosen == [row for row in in_order if row in chosen]
+    assert ids(MrReader(fold=1, max_instances=999).read(f"{tmp_path}#dev")) == ids(all_rows.read(f"{tmp_path}#dev"))
+
+
 def _load_share(rank, path, store, options, results):
     """One process of a distributed training, whose loader has two workers."""
     dist.init_process_group("gloo", init_method=f"file://{store}", world_size=2, rank=rank)
@@ -258,6 +271,9 @@ def test_shards_share_max_instances(write, tmp_path):
     path = write("a.txt", *[f"row {index}_!_1" for index in range(11)])
     shares = load_in_two_processes(path, tmp_path / "store", max_instances=5)
     assert len(set(shares[0] + shares[1])) == 5
+    assert len(set(ids(MrReader(max_instances=5).read(path + "#train")))) == 5
+    shares = load_in_two_processes(path + "#train", tmp_path / "store of the part", max_instances=5)
+    assert sorted(shares[0] + shares[1]) == sorted(ids(MrReader(max_instances=5).read(path + "#train")))
 
 
 def test_json_with_a_lone_surrogate_is_read(write):
