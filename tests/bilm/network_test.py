@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from elmo_tasks.bilm import BiLm, BiLmOptions, LstmState, encode_sentences, load_weights
-from elmo_tasks.bilm import lstm as lstm_module
+from elmo_tasks.bilm import BiLm, BiLmOptions, LstmState, encode_sentences, load_weights, lstm_steps
 from elmo_tasks.bilm import network as network_module
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "bilm"
@@ -143,15 +142,15 @@ def test_a_long_line_is_projected_in_windows(bilm, monkeypatch):
     sentence = [f"word{number}" for number in range(300)]
     expected = bilm(encode_sentences([sentence]))
     rows_per_product = []
-    product = lstm_module.Product
+    product = lstm_steps.Product
 
     class RecordingProduct(product):
         def __call__(self, inputs, addend=None):
             rows_per_product.append(len(inputs))
             return super().__call__(inputs, addend)
 
-    monkeypatch.setattr(lstm_module, "Product", RecordingProduct)
-    monkeypatch.setattr(lstm_module, "MAX_PROJECTED_BYTES", 50 * 256 * 4)
+    monkeypatch.setattr(lstm_steps, "Product", RecordingProduct)
+    monkeypatch.setattr(lstm_steps, "MAX_PROJECTED_BYTES", 50 * 256 * 4)
     output = load_fixture()(encode_sentences([sentence]))
     assert max(rows_per_product) == 50
     for one, other in zip(expected.activations, output.activations):
