@@ -15,6 +15,9 @@ from elmo_tasks.bilm.products import Product
 # What the inputs contribute to the gates is computed for many steps in one product, as many as fit in this. There may
 # be two of these beside each other: of distinct inputs, and of the tokens of the next steps.
 MAX_PROJECTED_BYTES = 256 * 1024 * 1024
+# On a processor, tokens of the next steps have less room: the C library gives larger pieces of memory back after each
+# use, and the system has to clear them each time, which takes more than the larger product saves.
+MAX_WINDOW_BYTES_ON_CPU = 16 * 1024 * 1024
 
 
 class StepProducts(NamedTuple):
@@ -54,13 +57,15 @@ def project_inputs(
         For each step, what the inputs contribute to the gates, `(batch_sizes[step], 4 * cell_dim)`.
     """
     num_directions = inputs.size(0) if inputs.dim() == 3 else 1
-    max_rows = max(1, MAX_PROJECTED_BYTES // (num_directions * inputs.element_size() * product.output_dim))
-    is_projected_at_once = rows is not None and inputs.size(-2) <= max_rows
+    num_bytes_per_row = num_directions * inputs.element_size() * product.output_dim
+    is_projected_at_once = rows is not None and inputs.size(-2) * num_bytes_per_row <= MAX_PROJECTED_BYTES
     if is_projected_at_once:
         inputs = product(inputs)
+    is_on_cpu = inputs.device.type == "cpu"
+    max_bytes = min(MAX_PROJECTED_BYTES, MAX_WINDOW_BYTES_ON_CPU) if is_on_cpu else MAX_PROJECTED_BYTES
     # A processor takes the rows of a step when it comes to them, so that they stay in its cache.
-    is_stepwise = is_projected_at_once and inputs.device.type == "cpu"
-    windows = [[size] for size in batch_sizes] if is_stepwise else _windows(batch_sizes, max_rows)
+    max_rows = 1 if is_projected_at_once and is_on_cpu else max_bytes // num_bytes_per_row
+    windows = _windows(batch_sizes, max_rows)
     start = 0
     for window in windows:
         stop = start + sum(window)

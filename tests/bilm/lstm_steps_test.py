@@ -3,7 +3,9 @@
 import pytest
 import torch
 
+from elmo_tasks.bilm import lstm_steps
 from elmo_tasks.bilm.lstm_steps import Clips, Step, StepProducts, clip, project_inputs, run_steps, take_rows
+from elmo_tasks.bilm.products import Product
 
 BATCH_SIZES = [4, 3, 3, 1, 1]
 INPUT_DIM, CELL_DIM, PROJECTION_DIM = 3, 5, 4
@@ -40,6 +42,26 @@ def test_both_directions_in_one_run_give_what_two_runs_give(weights, rows):
     one_by_one = [run_one(weights, inputs, state, direction, rows) for direction in range(2)]
     for ours, theirs in zip(together, zip(*one_by_one)):
         torch.testing.assert_close(ours, torch.stack(theirs), rtol=0, atol=1e-12)
+
+
+def test_the_next_steps_have_less_room_on_a_processor_than_the_distinct_inputs(weights, monkeypatch):
+    """Four rows of the gates, of 8 * 4 * 5 bytes each, at a time."""
+    rows_of_products = []
+
+    class RecordingProduct(Product):
+        def __call__(self, inputs, addend=None):
+            rows_of_products.append(len(inputs))
+            return super().__call__(inputs, addend)
+
+    product = RecordingProduct(weights[0][0], weights[2][0])
+    inputs = draw(12, INPUT_DIM)
+    expected = torch.cat(list(project_inputs(inputs, None, BATCH_SIZES, product)))
+    monkeypatch.setattr(lstm_steps, "MAX_WINDOW_BYTES_ON_CPU", 4 * 8 * 4 * CELL_DIM)
+    in_windows = torch.cat(list(project_inputs(inputs, None, BATCH_SIZES, product)))
+    at_once = torch.cat(list(project_inputs(inputs, torch.arange(12), BATCH_SIZES, product)))
+    assert rows_of_products == [12, 4, 3, 4, 1, 12]
+    for found in (in_windows, at_once):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 def test_the_tape_holds_each_step_before_the_clips(weights):
