@@ -260,15 +260,17 @@ def _runs(lengths: torch.Tensor, num_tokens: int) -> Iterator[_Run]:
     num_tokens : `int`
         Tokens in a row of the padded batch.
     """
-    lengths, order = lengths.sort(descending=True, stable=True)
-    lengths_on_host = lengths.tolist()
+    device = lengths.device
+    # All on the processor, which needs the numbers of sentences at each step: to read one from a GPU is to wait for it.
+    lengths, order = lengths.cpu().sort(descending=True, stable=True)
     start = 0
-    while start < len(lengths_on_host):
-        stop, num_running_tokens = start + 1, lengths_on_host[start]
-        while stop < len(lengths_on_host) and num_running_tokens + lengths_on_host[stop] <= TOKENS_PER_RUN:
-            num_running_tokens += lengths_on_host[stop]
+    while start < len(lengths):
+        stop, num_running_tokens = start + 1, int(lengths[start])
+        while stop < len(lengths) and num_running_tokens + int(lengths[stop]) <= TOKENS_PER_RUN:
+            num_running_tokens += int(lengths[stop])
             stop += 1
-        yield _pack(order[start:stop], lengths[start:stop], num_tokens)
+        run = _pack(order[start:stop], lengths[start:stop], num_tokens)
+        yield run._replace(sentences=run.sentences.to(device), positions=run.positions.to(device))
         start = stop
 
 
