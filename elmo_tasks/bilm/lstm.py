@@ -79,10 +79,6 @@ class ClippedLstm(nn.Module):
         self.recurrent_kernel = nn.Parameter(torch.empty(2, 4 * cell_dim, projection_dim))
         self.bias = nn.Parameter(torch.zeros(2, 4 * cell_dim))
         self.projection = nn.Parameter(torch.empty(2, projection_dim, cell_dim))
-        forget_offset = torch.zeros(4, cell_dim)
-        forget_offset[2] = 1.0
-        self.forget_offset: torch.Tensor
-        self.register_buffer("forget_offset", forget_offset.view(-1), persistent=False)
         self._products: FrozenCache[List[StepProducts]] = FrozenCache()
         self.reset_parameters()
 
@@ -135,7 +131,9 @@ class ClippedLstm(nn.Module):
         """
         if state is None:
             state = self.initial_state(batch_sizes[0])
-        bias = self.bias + self.forget_offset
+        cell_dim = self.projection.size(-1)
+        bias = self.bias.clone()
+        bias[:, 2 * cell_dim : 3 * cell_dim] += 1.0  # of the forget gate
         parameters = (self.input_kernel, self.recurrent_kernel, bias, self.projection)
         directions = _directions(inputs.device)
         dtype = self.projection.dtype if dtype is None else dtype

@@ -11,6 +11,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import Linear, ModuleList, Parameter, ParameterList
 from torch.nn.functional import layer_norm
 
+from elmo_tasks.bilm.products import without_autocast
+
 # Stands in for a weight of zero, whose logarithm is not finite: far below what float32 resolves beside 1.
 _SMALLEST_WEIGHT = 1e-12
 
@@ -250,8 +252,8 @@ class TokenDependentLayerMix(LayerMix):
         super().__init__(num_representations, bilm_dim, layer_norm, sum_directions)
         self.scorers = ModuleList([_zero_scorer(self.layer_dim) for _ in range(num_representations)])
         self.gamma = Parameter(torch.tensor([1.0]))
-        self._sum_of_weights: torch.Tensor
-        self.register_buffer("_sum_of_weights", torch.zeros(num_representations), persistent=False)
+        # No buffer: with several processes, torch would overwrite the sums of all with those of the first.
+        self._sum_of_weights: Optional[torch.Tensor] = None
         self._num_tokens = 0
 
     def weights(self, layers: List[torch.Tensor]) -> torch.Tensor:
@@ -269,8 +271,8 @@ class TokenDependentLayerMix(LayerMix):
         return self._weights(self._prepare(layers))
 
     def _weights(self, layers: List[torch.Tensor]) -> torch.Tensor:
-        with torch.autocast(device_type=self.gamma.device.type, enabled=False):
-            scores = [scorer(layer) for scorer, layer in zip(self.scorers, layers)]
+        with without_autocast(self.gamma.device):
+            scores = [scorer(layer.to(self.gamma.dtype)) for scorer, layer in zip(self.scorers, layers)]
         # (num_tokens, num_representations)
         return torch.cat(scores, dim=-1).softmax(dim=-1)
 
@@ -280,17 +282,20 @@ class TokenDependentLayerMix(LayerMix):
         layers = self._prepare(layers)
         weights = self._weights(layers)
         # The sums stay on the device: reading a number here would make a GPU wait in every batch.
-        self._sum_of_weights = self._sum_of_weights + weights.detach().sum(dim=0)
+        sum_of_weights = weights.detach().sum(dim=0)
+        if self._sum_of_weights is not None:
+            sum_of_weights = sum_of_weights + self._sum_of_weights.to(sum_of_weights.device)
+        self._sum_of_weights = sum_of_weights
         self._num_tokens += weights.size(0)
         return self.gamma * sum(weight * layer for weight, layer in zip(weights.split(1, dim=-1), layers))
 
     def get_metrics(self, reset: bool = False) -> Dict[str, float]:
         """See `LayerMix`: the mean of each weight over all tokens since the last reset."""
         metrics = {"scalar_mix_gamma": self.gamma.item()}
-        if self._num_tokens > 0:
+        if self._sum_of_weights is not None and self._num_tokens > 0:
             metrics.update(_weight_metrics((self._sum_of_weights / self._num_tokens).tolist()))
         if reset:
-            self._sum_of_weights = torch.zeros_like(self._sum_of_weights)
+            self._sum_of_weights = None
             self._num_tokens = 0
         return metrics
 

@@ -8,6 +8,7 @@ import torch
 from allennlp.modules.elmo import _ElmoBiLm
 
 from elmo_tasks.bilm import BiLm, BiLmOptions, encode_sentences, save_weights
+from elmo_tasks.bilm.products import without_autocast
 
 States = Tuple[torch.Tensor, ...]
 
@@ -53,7 +54,7 @@ class StatefulBiLm:
             float32 `(batch_size, num_tokens, bilm_dim)` for each layer, without boundaries.
         """
         self._add_warm_rows(character_ids.size(0))
-        with torch.no_grad(), torch.autocast(device_type=character_ids.device.type, enabled=False):
+        with torch.no_grad(), without_autocast(character_ids.device):
             activations = self._stock(character_ids)["activations"]
         return [layer[:, 1:-1] for layer in activations]
 

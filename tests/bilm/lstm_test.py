@@ -293,3 +293,13 @@ def test_initial_values_lie_within_tensorflows_bounds():
     assert float(lstm.projection.abs().max()) <= (6.0 / (10 + 4)) ** 0.5
     assert float(lstm.bias.abs().max()) == 0.0
     assert float(lstm.input_kernel.std()) == pytest.approx((6.0 / 50 / 3) ** 0.5, rel=0.2)
+
+
+def test_a_layer_that_was_made_without_memory_is_whole_once_its_weights_are_there():
+    lstm = make_lstm(torch.float32)
+    with torch.device("meta"):
+        another = ClippedLstm(3, 5, 4, 0.4, 0.2)
+    another.to_empty(device="cpu").load_state_dict(lstm.state_dict())
+    inputs, state = make_inputs(lstm)
+    assert torch.equal(another(inputs, BATCH_SIZES, state)[0], lstm(inputs, BATCH_SIZES, state)[0])
+    assert list(another.buffers()) == []

@@ -185,6 +185,21 @@ def test_token_dependent_mix_reports_the_mean_weights_since_the_last_reset():
     assert set(mix.get_metrics()) == {"scalar_mix_gamma"}
 
 
+def test_sums_of_weights_are_no_buffer_that_another_process_would_overwrite():
+    mix = TokenDependentLayerMix(NUM_LAYERS, DIM)
+    mix(random_layers(2, seed=2))
+    assert mix.get_metrics()["scalar_mix_layer_0_weight"] == pytest.approx(1 / NUM_LAYERS)
+    assert list(mix.buffers()) == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_token_dependent_mix_works_in_other_types(dtype):
+    layers = random_layers(2, seed=2)
+    mix = trained_a_step(TokenDependentLayerMix(NUM_LAYERS, DIM))
+    expected = mix.weights(layers)
+    torch.testing.assert_close(mix.to(dtype).weights(layers).float(), expected, rtol=0, atol=1e-3)
+
+
 def test_summed_directions_are_the_sum_of_both_halves():
     layers = [torch.tensor([[1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0], [0.5] * 8]) for _ in range(NUM_LAYERS)]
     mix = mix_of({"type": "single_layer", "layer": 1, "sum_directions": True})
