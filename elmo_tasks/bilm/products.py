@@ -123,7 +123,7 @@ class FrozenCache(Generic[Made]):
         if any(weight.requires_grad for weight in weights):
             self._made, self._weights = None, []
             return make()
-        versions = [0 if weight.is_inference() else weight._version for weight in weights]
+        versions = [num_changes(weight) for weight in weights]
         is_kept = self._made is not None and self._dtype == dtype and self._versions == versions
         if not is_kept or not all(map(_is_same_memory, self._weights, weights)):
             self._made, self._dtype = make(), dtype
@@ -132,6 +132,11 @@ class FrozenCache(Generic[Made]):
 
     def __reduce__(self) -> Tuple[Any, ...]:
         return FrozenCache, ()
+
+
+def num_changes(tensor: torch.Tensor) -> int:
+    """How often torch has seen the tensor change: not what is written to its `.data`, and no inference tensors."""
+    return 0 if tensor.is_inference() else tensor._version
 
 
 def _is_same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

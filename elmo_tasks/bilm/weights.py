@@ -143,8 +143,9 @@ def weights_digest(bilm: BiLm) -> str:
 def _arrays(bilm: BiLm) -> Iterator[Tuple[str, numpy.ndarray]]:
     """The file's arrays, one after the other, so that there is never a second copy of all weights."""
     for key, views in weights_by_key(bilm).items():
-        array: numpy.ndarray = torch.cat([view.detach() for view in views]).contiguous().cpu().numpy()
-        yield key, array
+        weights = torch.cat([view.detach() for view in views]).contiguous().cpu()
+        # NumPy has no bfloat16.
+        yield key, (weights.float() if weights.dtype == torch.bfloat16 else weights).numpy()
 
 
 def _shape(views: List[torch.Tensor]) -> Tuple[int, ...]:

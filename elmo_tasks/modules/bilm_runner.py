@@ -9,6 +9,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 
 from elmo_tasks.bilm import BiLm, weights_digest
+from elmo_tasks.bilm.products import num_changes
 from elmo_tasks.modules.activation_cache import ActivationCache
 from elmo_tasks.modules.length_batches import length_batches
 from elmo_tasks.modules.sentence_batch import SentenceBatch
@@ -122,10 +123,10 @@ class BiLmRunner:
         # Returns
 
         `str`
-            Digest of the options and of the weights as they are now.
+            Digest of the options and of the weights as they are now, but for what was written to their `.data`.
         """
-        # Torch counts the changes of a tensor: the weights are read again only after one.
-        state = [(parameter.data_ptr(), parameter._version) for parameter in self.bilm.parameters()]
+        # The weights are read again only after a change.
+        state = [(parameter.data_ptr(), num_changes(parameter)) for parameter in self.bilm.parameters()]
         if self._known_digest[0] != state:
             self._known_digest = (state, weights_digest(self.bilm))
         return self._known_digest[1]
@@ -170,7 +171,10 @@ class BiLmRunner:
             return rows[(character_ids > 0).any(dim=-1)]
 
     def _context(self) -> bytes:
-        return f"{self.digest()} {self.bilm.precision} stateless".encode()
+        precision = (
+            f"{self.bilm.precision} tf32" if self._device.type == "cuda" and _rounds_on_gpus() else self.bilm.precision
+        )
+        return f"{self.digest()} {precision} stateless".encode()
 
     def _no_rows(self) -> torch.Tensor:
         return next(self.bilm.parameters()).new_zeros(0, self.num_values)
@@ -178,3 +182,11 @@ class BiLmRunner:
     @property
     def _device(self) -> torch.device:
         return next(self.bilm.parameters()).device
+
+
+def _rounds_on_gpus() -> bool:
+    """Whether torch may take TF32 for float32, which is the user's choice or that of a container's environment."""
+    matmul = torch.backends.cuda.matmul
+    if hasattr(matmul, "fp32_precision"):  # torch 2.9 refuses the older question where this has been set
+        return matmul.fp32_precision == "tf32"
+    return bool(matmul.allow_tf32)

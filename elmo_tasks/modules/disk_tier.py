@@ -30,11 +30,11 @@ class DiskTier:
     """
     Keeps arrays of bytes in a data file, and in an index beside it where they are.
 
-    Several processes may use the files at once: writers follow one another, readers wait for nobody. A payload is
-    written before its entry in the index, so that a process killed while it writes leaves nothing that counts. Entries
-    have one size and a checksum each, and payloads have one: whatever happens to the files, in use or not, what is
-    damaged counts as absent and is written anew. A disk that is full, read-only or broken costs one warning, and what
-    works without it goes on.
+    One thread at a time uses a tier. Several processes may use the files at once: writers follow one another,
+    readers wait for nobody. A payload is written before its entry in the index, so that a process killed while it
+    writes leaves nothing that counts. Entries have one size and a checksum each, and payloads have one: whatever
+    happens to the files, in use or not, what is damaged counts as absent and is written anew. A disk that is full,
+    read-only or broken costs one warning, and what works without it goes on.
 
     # Parameters
 

@@ -230,7 +230,7 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         # Dropout on the padded tensor, so that the same seed drops the same values as with AllenNLP's embedder.
         vectors = self._dropout(batch.pad(self.scalar_mix(self._layers(batch))))
         if self._projection is not None:
-            vectors = self._projection(vectors)
+            vectors = self._projection(vectors.to(self._projection.weight.dtype))
         return vectors.view(*elmo_tokens.shape[:-1], self.output_dim)
 
     def layers(self, elmo_tokens: torch.Tensor) -> torch.Tensor:
@@ -266,6 +266,12 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         if self.cache is not None:
             self._runner.fill_cache(sentence for instance in all_instances() for sentence in sentences_of(instance))
 
+    @property
+    def leaves_out_bilm_weights(self) -> bool:
+        """Whether a state dict is without the biLM: never where the biLM is trained, its weights are nowhere else."""
+        is_frozen = not any(parameter.requires_grad for parameter in self.bilm.parameters())
+        return is_frozen and not self._save_bilm_weights
+
     def _layers(self, batch: SentenceBatch) -> List[torch.Tensor]:
         # Each (num_tokens_of_all_sentences, bilm_dim)
         if self.is_stateful and sum(batch.lengths) > 0:
@@ -285,7 +291,7 @@ class ElmoEmbedder(ElmoTokenEmbedder):
         record = BiLmRecord(
             options=self.bilm.options.to_dict(),
             source=self._source.names(),
-            digest=None if self._save_bilm_weights else self._runner.digest(),
+            digest=self._runner.digest() if self.leaves_out_bilm_weights else None,
             stateful=self.is_stateful,
             version=VERSION,
         )
@@ -327,7 +333,7 @@ def _with_characters(elmo_tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _leave_out_bilm_weights(embedder: ElmoEmbedder, state_dict: Dict[str, Any], prefix: str, metadata: Any) -> None:
-    if not embedder._save_bilm_weights:
+    if embedder.leaves_out_bilm_weights:
         for name in [name for name in state_dict if name.startswith(prefix + BILM_PREFIX)]:
             del state_dict[name]
 

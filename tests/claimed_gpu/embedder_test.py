@@ -92,6 +92,20 @@ def test_entries_of_the_cache_live_where_the_model_is(machine, tmp_path):
     assert machine.started["bmm"] == 0, "the biLM ran again"
 
 
+def test_entries_that_a_gpu_rounds_have_names_of_their_own(machine):
+    """A container may set it in its environment."""
+    embedder = ElmoEmbedder(**FILES)
+    names = [embedder._runner._context()]
+    embedder.to(machine.gpu)
+    names.append(embedder._runner._context())
+    try:
+        torch.set_float32_matmul_precision("high")
+        names.append(embedder._runner._context())
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert names[0] == names[1] == embedder._runner._context() != names[2]
+
+
 def test_a_gpu_starts_an_eighth_of_the_operations_that_allennlp_starts(machine):
     """With batches of this size a GPU waits for each start, not for the work in it."""
     character_ids = encode_sentences([(SENTENCES[row % 6] * 9)[: 12 + row] for row in range(32)]).to(machine.gpu)

@@ -66,6 +66,17 @@ def test_state_without_weights_loads_strictly_and_leaves_the_weights_alone(bilm_
         assert torch.equal(value, before[name])
 
 
+def test_weights_that_are_trained_after_all_are_kept(bilm_folder):
+    """Nowhere else are they: the digest of the source would not fit them either."""
+    embedder = ElmoEmbedder(pretrained=str(bilm_folder), save_bilm_weights=False)
+    embedder.bilm.requires_grad_(True)
+    with torch.no_grad():
+        embedder.bilm.layers[0].bias += 1.0
+    another = ElmoEmbedder(pretrained=str(bilm_folder), save_bilm_weights=False)
+    another.load_state_dict(embedder.state_dict(), strict=True)
+    assert torch.equal(another.bilm.layers[0].bias, embedder.bilm.layers[0].bias)
+
+
 def test_missing_weights_are_missed_where_none_were_left_out(bilm_folder):
     embedder = ElmoEmbedder(pretrained=str(bilm_folder))
     state = {name: value for name, value in embedder.state_dict().items() if not name.startswith("bilm.layers")}

@@ -40,6 +40,17 @@ def test_digest_follows_the_weights_and_is_not_worked_out_again_without_need(fil
     assert runner.digest() == "another"
 
 
+def test_digest_is_of_weights_of_any_kind(files):
+    with torch.inference_mode():
+        bilm = BiLm(BiLmOptions.from_file(files["options_file"]))
+        load_weights(bilm, files["weight_file"])
+    runner = BiLmRunner(bilm, None, 100)
+    assert runner.digest() == runner.digest() == weights_digest(bilm)
+    in_float32 = BiLm(bilm.options)
+    in_float32.load_state_dict({name: value.bfloat16() for name, value in bilm.state_dict().items()})
+    assert weights_digest(in_float32.bfloat16()) == weights_digest(in_float32.float())
+
+
 def many_instances(num_sentences=40, indexers=None):
     generator = random.Random(5)
     words = ["film", "plot", "a", "the", "never", "always", "dull", "bright", "."]

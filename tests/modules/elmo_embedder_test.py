@@ -226,6 +226,13 @@ def test_projection_follows_the_dropout(files, sentences, to_ids):
     close(embedder(character_ids), embedder._projection(mixed))
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_projection_takes_the_vectors_of_an_embedder_in_another_type(files, sentences, to_ids, dtype):
+    embedder = ElmoEmbedder(**files, projection_dim=5, cache=ActivationCache()).eval()
+    expected = embedder(to_ids(sentences))
+    close(embedder.to(dtype)(to_ids(sentences)).float(), expected, atol=0.05)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("config", [{}, {"cache": {}}, {"do_layer_norm": True}, {"stateful": True}])
 def test_autocast_changes_nothing_and_float32_works_after_it(files, sentences, to_ids, dtype, config):
