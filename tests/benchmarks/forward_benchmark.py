@@ -14,7 +14,7 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
-from typing import Callable, Dict, List, NamedTuple
+from typing import Callable, Dict, List, NamedTuple, Tuple
 
 import torch
 from allennlp.modules import ScalarMix
@@ -73,24 +73,23 @@ def main() -> None:
     options = BiLmOptions.from_file(arguments.options) if arguments.options else OFFICIAL_SIZE
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         write_random_bilm(options, Path(folder))
-        sides: Dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-            "allennlp": load_allennlp(Path(folder), arguments.device)
-        }
-        for precision in arguments.precisions:
-            sides[precision] = load_ours(Path(folder), precision, arguments.device)
-
-        # The first turn: thrown away as to its time, and the place to compare results.
-        reference = [sides["allennlp"](batch) for batch in batches]
-        for name in arguments.precisions:
-            differences = [(sides[name](batch) - expected).abs() for batch, expected in zip(batches, reference)]
+        # The first turn: thrown away as to its time, and the place to compare results and to measure memory, since what
+        # a side makes of its weights then, and keeps, counts.
+        sides: Dict[str, Callable[[torch.Tensor], torch.Tensor]] = {}
+        reference: List[torch.Tensor] = []
+        for name in ("allennlp", *arguments.precisions):
+            sides[name] = load(name, Path(folder), arguments.device)
+            vectors, kept, peak = run_with_memory(sides[name], batches, arguments.device)
+            print(f"{name}: {peak:.0f} MiB beyond the weights at most, {kept:.0f} MiB kept")
+            if not reference:
+                reference = vectors
+                print(f"{name}: standard deviation of its vectors {float(reference[0].std()):.2f}")
+                continue
+            differences = [(ours - expected).abs() for ours, expected in zip(vectors, reference)]
             largest = max(float(difference.max()) for difference in differences)
             mean = statistics.mean(float(difference.mean()) for difference in differences)
             print(f"{name}: largest difference from allennlp {largest:.1e}, mean {mean:.1e}")
-        print(f"allennlp: standard deviation of its vectors {float(reference[0].std()):.2f}")
-        del reference
-        for name, side in sides.items():
-            peak = peak_mib(lambda side=side: [side(batch) for batch in batches], arguments.device)
-            print(f"{name}: {peak:.0f} MiB beyond the weights")
+        del reference, vectors, differences
 
         turns: Dict[str, List[Turn]] = {name: [] for name in sides}
         for _ in range(arguments.repetitions):
@@ -140,6 +139,11 @@ def write_random_bilm(options: BiLmOptions, folder: Path) -> None:
     save_weights(bilm, str(folder / "weights.hdf5"))
 
 
+def load(name: str, folder: Path, device: torch.device) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A side by its name: "allennlp", or a precision of ours."""
+    return load_allennlp(folder, device) if name == "allennlp" else load_ours(folder, name, device)
+
+
 def load_allennlp(folder: Path, device: torch.device) -> Callable[[torch.Tensor], torch.Tensor]:
     embedder = ElmoTokenEmbedder(str(folder / "options.json"), str(folder / "weights.hdf5"), dropout=0.0).to(device)
     # So that both sides compute the same; it takes as long with the state.
@@ -167,17 +171,23 @@ def load_ours(folder: Path, precision: str, device: torch.device) -> Callable[[t
     return run
 
 
-def peak_mib(run: Callable[[], object], device: torch.device) -> float:
-    """Memory of the GPU, or of the process (Linux), at its highest during a run, beyond what was held before."""
+def run_with_memory(
+    side: Callable[[torch.Tensor], torch.Tensor], batches: List[torch.Tensor], device: torch.device
+) -> Tuple[List[torch.Tensor], float, float]:
+    """
+    The vectors of each batch, and MiB of the GPU or of the process (Linux) beyond what was held before: what is held
+    afterwards, and the highest. The vectors themselves count.
+    """
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        before_bytes = torch.cuda.memory_allocated(device)
-        run()
-        return (torch.cuda.max_memory_allocated(device) - before_bytes) / 2**20
+        before = torch.cuda.memory_allocated(device)
+        vectors = [side(batch) for batch in batches]
+        after, peak = torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device)
+        return vectors, (after - before) / 2**20, (peak - before) / 2**20
     Path("/proc/self/clear_refs").write_text("5")
     before = memory_mib("VmRSS")
-    run()
-    return memory_mib("VmHWM") - before
+    vectors = [side(batch) for batch in batches]
+    return vectors, memory_mib("VmRSS") - before, memory_mib("VmHWM") - before
 
 
 def synchronize(device: torch.device) -> None:
