@@ -20,12 +20,14 @@ import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
 import allennlp.commands.train as train
 import allennlp.common.logging as common_logging
+import allennlp.common.params as common_params
 import allennlp.common.util as common_util
 import allennlp.data.data_loaders.multiprocess_data_loader as multiprocess_data_loader
 import allennlp.models.archival as archival
 import allennlp.training.util as training_util
 import torch
 from allennlp.common import Params
+from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.common.config_checks import check_config, check_same_config
 from elmo_tasks.common.files import reason
@@ -167,6 +169,25 @@ def let_predictors_see_what_is_not_utf8() -> None:
     replace_once(predict._PredictManager, "_get_json_data", of_stdin_too)
 
 
+def take_no_folder_for_a_config() -> None:
+    """
+    A folder where a config should be: "Something went wrong during jsonnet_evaluate_file, please report this".
+
+    jsonnet ends the whole process (SIGABRT), so that no message can say which file was meant. The path is looked at
+    before jsonnet gets it.
+    """
+
+    def of_a_file(evaluate_file: Callable) -> Callable:
+        def evaluate_file_only(filename: str, **options: Any) -> str:
+            if os.path.isdir(filename):
+                raise ConfigurationError(f"{filename} must be a file of json(net), but is a folder")
+            return evaluate_file(filename, **options)
+
+        return evaluate_file_only
+
+    replace_once(common_params, "evaluate_file", of_a_file)
+
+
 def keep_the_numbers_of_find_lr() -> None:
     """
     `allennlp find-lr` searches for minutes, then fails without matplotlib, and the numbers are lost.
@@ -232,6 +253,7 @@ CURES: List[Callable[[], None]] = [
     test_on_all_rows_after_distributed_training,
     store_weights_in_archives,
     let_predictors_see_what_is_not_utf8,
+    take_no_folder_for_a_config,
     keep_the_numbers_of_find_lr,
     tell_once_that_the_log_cannot_be_written,
 ]

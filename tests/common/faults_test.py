@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 import types
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
 import allennlp.common.logging as common_logging
+import allennlp.common.params as common_params
 import allennlp.models.archival as archival
 import allennlp.training.util as training_util
 import pytest
@@ -131,6 +133,19 @@ def test_predictors_see_bytes_that_are_not_utf8(source, tmp_path, monkeypatch):
     predictor = Echo()
     predict._PredictManager(predictor, path, None, 1, False, False).run()
     assert predictor.lines == ["caf\udce9\n", "café\n"]
+
+
+def test_folder_in_place_of_a_config_is_an_error_with_its_path(tmp_path, monkeypatch):
+    seen = []
+    # jsonnet itself would end this process.
+    monkeypatch.setattr(common_params, "evaluate_file", lambda path, ext_vars: seen.append(path) or "{}")
+    faults.take_no_folder_for_a_config()
+    with pytest.raises(ConfigurationError, match=rf"{re.escape(str(tmp_path))} must be a file of .*, but is a folder"):
+        Params.from_file(tmp_path)
+    config = tmp_path / "config.json"
+    config.touch()
+    Params.from_file(config)
+    assert seen == [str(config)]
 
 
 @pytest.mark.slow
