@@ -12,9 +12,9 @@ from typing import Dict, List, Optional
 from allennlp.commands.subcommand import Subcommand
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from rich.console import Console
 
 from elmo_tasks.commands.comparison import FILE_NAME, Comparison, comparison_of, write_comparison
+from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.cross_validate import add_study_options, check_counts
 from elmo_tasks.commands.results_table import comparison_rows, results_table
 from elmo_tasks.commands.study import ACTIVATIONS, Study
@@ -147,7 +147,7 @@ def compare_variants(
             write_results(results[name], study.directory)
             comparison = comparison_of(results, names, baseline)
             _write(comparison, folder)
-    Console().print(results_table(comparison_rows(comparison)).for_console())
+    print_tables(results_table(comparison_rows(comparison)).for_console())
     print(f"all figures: {folder / FILE_NAME}, {MARKDOWN}, {PICTURE}")
     return comparison
 

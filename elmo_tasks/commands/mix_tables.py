@@ -2,10 +2,11 @@
 
 from typing import List, Optional, Sequence
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.mix_weights import MixWeights, grouped, spread
 
 
@@ -20,7 +21,7 @@ def print_mixes(mixes: List[MixWeights], num_tokens: int, console: Optional[Cons
     """
     tables = [_models_table(group) for group in grouped(mixes)]
     tables += [_tokens_table(mix, num_tokens) for mix in mixes if mix.tokens]
-    (console or Console()).print(Group(*tables))
+    print_tables(*tables, console=console)
 
 
 def _models_table(group: List[MixWeights]) -> Table:
@@ -47,10 +48,9 @@ def _tokens_table(mix: MixWeights, num_tokens: int) -> Table:
 
 def _table(title: str, first_columns: List[str], num_layers: int, last_column: str) -> Table:
     table = Table(title=escape(title), title_justify="left")
-    # Whole, also where the console is narrow.
-    table.add_column(first_columns[0], overflow="fold")
+    table.add_column(first_columns[0])
     for column in [*first_columns[1:], *(f"layer {layer}" for layer in range(num_layers)), last_column]:
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     return table
 
 

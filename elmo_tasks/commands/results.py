@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import List, Optional, Sequence
 
 from allennlp.commands.subcommand import Subcommand
-from rich.console import Console
 
+from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.results_table import ResultsTable, read_rows, results_table
 from elmo_tasks.common.files import written_whole
 
@@ -65,7 +65,7 @@ def tabulate(directories: List[str], metrics: Sequence[str] = (), markdown: Opti
     if markdown is not None:
         with written_whole(markdown) as partial, open(partial, "w", encoding="utf-8") as markdown_file:
             markdown_file.write(table.for_markdown())
-    Console().print(table.for_console())
+    print_tables(table.for_console())
     return table
 
 

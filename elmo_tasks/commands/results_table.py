@@ -60,7 +60,7 @@ class ResultsTable(NamedTuple):
         `rich.table.Table`
         """
         table = Table(title=self.title, title_justify="left", caption=self.notes, caption_justify="left")
-        table.add_column(self.header[0], no_wrap=True)
+        table.add_column(self.header[0])
         for column in self.header[1:]:
             table.add_column(column, justify="right")
         for cells in self.body:

@@ -2,12 +2,15 @@
 
 from typing import Any, Dict, Optional, Sequence
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 
+from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.study_results import Results
 
 INTERVAL = "95 % interval"
+# Of a metric. In two lines, to leave room for its name.
+SPREAD = ("mean", "standard\ndeviation", INTERVAL)
 
 
 def print_results(results: Results, console: Optional[Console] = None) -> None:
@@ -21,7 +24,7 @@ def print_results(results: Results, console: Optional[Console] = None) -> None:
     tables = [_runs_table(results), _summary_table(results)]
     if "comparison" in results:
         tables.append(_comparison_table(results))
-    (console or Console()).print(Group(*tables))
+    print_tables(*tables, console=console)
 
 
 def _runs_table(results: Results) -> Table:
@@ -44,7 +47,7 @@ def _summary_table(results: Results) -> Table:
         title = f"over {results['num_folds']} folds, each the mean of {num_seeds} seed{'s' * (num_seeds > 1)}"
     else:
         title = f"over {num_seeds} seed{'s' * (num_seeds > 1)}"
-    table = _table(title, "metric", "mean", "standard deviation", INTERVAL)
+    table = _table(title, "metric", *SPREAD)
     for name, metric in results["metrics"].items():
         if _is_shown(name, results):
             table.add_row(name, *_spread_cells(metric))
@@ -54,10 +57,7 @@ def _summary_table(results: Results) -> Table:
 def _comparison_table(results: Results) -> Table:
     comparison = results["comparison"]
     unit = results["spread_over"][:-1]
-    table = _table(
-        f"difference to {comparison['other']}, {unit} by {unit}",
-        *("metric", "mean", "standard deviation", INTERVAL),
-    )
+    table = _table(f"difference to {comparison['other']}, {unit} by {unit}", "metric", *SPREAD)
     for name, metric in comparison["metrics"].items():
         if _is_shown(name, results):
             table.add_row(name, *_spread_cells(metric, sign="+"))
@@ -71,9 +71,9 @@ def _is_shown(name: str, results: Results) -> bool:
 
 def _table(title: str, first_column: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column(first_column, no_wrap=True)
+    table.add_column(first_column)
     for column in columns:
-        table.add_column(column, justify="right", no_wrap=column == INTERVAL)
+        table.add_column(column, justify="right")
     return table
 
 

@@ -5,6 +5,7 @@ from typing import Dict, List, Optional
 from rich.console import Console
 from rich.table import Table
 
+from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.search_space import Value
 from elmo_tasks.commands.sweep_study import Sweep
 
@@ -24,16 +25,16 @@ def print_trials(sweep: Sweep, console: Optional[Console] = None) -> None:
     num_finished, num_complete = len(sweep.finished), len(sweep.ranked)
     console.print(f"{sweep.metric}: the best of {_count(num_finished)}")
     table = Table()
-    table.add_column("trial", justify="right", no_wrap=True)
+    table.add_column("trial", justify="right")
     # Short, to leave room for the settings.
-    table.add_column(sweep.metric.replace("best_validation_", "", 1), justify="right", no_wrap=True)
+    table.add_column(sweep.metric.replace("best_validation_", "", 1), justify="right")
     names = short_names(list(sweep.space.parameters))
     for name in names.values():
-        table.add_column(name, overflow="fold")
+        table.add_column(name)
     for trial in sweep.ranked[:NUM_SHOWN]:
         settings = [_text(trial.params[name]) for name in names]
         table.add_row(str(trial.number), f"{trial.values[0]:.4f}", *settings)
-    console.print(table)
+    print_tables(table, console=console)
     if num_finished > num_complete:
         console.print(f"{_count(num_finished - num_complete)} failed")
     if len(sweep.taken) > num_finished:

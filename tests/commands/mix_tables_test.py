@@ -7,9 +7,9 @@ from elmo_tasks.commands.mix_tokens import TokenWeights
 from elmo_tasks.commands.mix_weights import MixWeights
 
 
-def printed(mixes, num_tokens=10):
+def printed(mixes, num_tokens=10, width=100):
     """The cells of each line that has some."""
-    console = Console(width=100, file=io.StringIO())
+    console = Console(width=width, file=io.StringIO())
     print_mixes(mixes, num_tokens, console)
     lines = console.file.getvalue().splitlines()
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if "│" in line]
@@ -37,3 +37,8 @@ def test_so_many_tokens_as_asked_for_are_shown():
         ["[b]", "3", "0.5000", "0.5000", "0.2500"],
     ]
     assert len(printed([mix], num_tokens=0)) == 1
+
+
+def test_figures_are_whole_in_a_narrow_console():
+    (row, *_) = printed([MixWeights("mr", "elmo.scalar_mix", [0.25, 0.75, 0.0], 1.5)], width=30)
+    assert row[1:] == ["0.2500", "0.7500", "0.0000", "1.5000"]

@@ -1,4 +1,5 @@
 import json
+import re
 
 import pytest
 from allennlp.common.checks import ConfigurationError
@@ -25,7 +26,8 @@ def study_folder(tmp_path):
     return study_folder
 
 
-def test_studies_are_rows_of_one_table_on_the_console_and_in_a_file(study_folder, tmp_path, allennlp):
+def test_studies_are_rows_of_one_table_on_the_console_and_in_a_file(study_folder, tmp_path, allennlp, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     mr = study_folder("mr_seeds", "data/mr/rt_val.txt", [0.7, 0.8])
     mrpc = study_folder("mrpc_seeds", "data/mrpc/test.txt", [0.6, 0.6])
     page = tmp_path / "results.md"
@@ -36,7 +38,8 @@ def test_studies_are_rows_of_one_table_on_the_console_and_in_a_file(study_folder
     )
     assert cells in page.read_text()
     assert page.read_text().startswith("2 seeds\n")
-    assert "mrpc_seeds" in printed
+    assert all(figure in printed for figure in re.findall(r"\d\.\d+", cells))
+    assert "mrpc_" in printed
 
 
 def test_rows_keep_the_order_of_the_folders(study_folder):

@@ -9,9 +9,9 @@ from elmo_tasks.commands.study_tables import print_results
 
 @pytest.fixture
 def printed():
-    def print_to_text(results):
+    def print_to_text(results, width=100):
         output = io.StringIO()
-        print_results(results, Console(file=output, width=100))
+        print_results(results, Console(file=output, width=width))
         # The words of each line, without the lines of the table.
         lines = [re.sub(r"[^\x00-\x7f]", " ", line).split() for line in output.getvalue().splitlines()]
         return [line for line in lines if line]
@@ -81,3 +81,11 @@ def test_a_difference_shows_its_sign(printed):
     lines = printed(results_of_folds(comparison=comparison))
     assert ["difference", "to", "runs/base,", "fold", "by", "fold"] in lines
     assert ["test_accuracy", "+0.0200", "0.0100", "-0.0048", "to", "+0.0448"] in lines
+
+
+def test_ten_seeds_are_whole_in_eighty_columns(printed):
+    values = [0.81 + seed / 1000 for seed in range(10)]
+    accuracy = {**results_of_folds()["metrics"]["test_accuracy"], "mean": 0.8145, "by_seed": values, "values": [values]}
+    results = results_of_folds(num_folds=0, seeds=list(range(10)), spread_over="seeds")
+    lines = printed({**results, "metrics": {"test_accuracy": accuracy}}, width=80)
+    assert [f"{value:.4f}" for value in [*values, 0.8145]] in lines
