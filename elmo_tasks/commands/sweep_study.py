@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import warnings
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
@@ -27,6 +28,7 @@ JOURNAL = "study.journal"
 LOCK = ".lock"
 ACTIVATIONS = "activations"
 BEST = "best.libsonnet"
+_TRIAL = re.compile(r"trial_\d+(\.lock)?")
 
 # Of a trial whose training has failed, which is an answer too.
 ERROR = "error"
@@ -54,8 +56,8 @@ class Sweep:
     # Raises
 
     `ConfigurationError`
-        The storage cannot be opened, or has a study of this name with another config or search space; or the folder
-        has trials that are not this study's.
+        The folder holds something else; the storage cannot be opened, or has a study of this name with another config
+        or search space; or the folder has trials that are not this study's.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class Sweep:
         self.metric, direction = objective(config)
         self.direction = StudyDirection[direction.upper()]
         optuna.logging.set_verbosity(optuna.logging.ERROR)  # it would tell of each trial, beside the progress bar
+        storage = storage or str(directory / JOURNAL)
+        self._check_is_of_a_sweep(storage)
         directory.mkdir(parents=True, exist_ok=True)
         with self._lock():  # two processes that make the tables of one database disturb each other
             folders = list(directory.glob("trial_*/"))
             self.study = optuna.create_study(
-                storage=_open_storage(storage or str(directory / JOURNAL)),
+                storage=_open_storage(storage),
                 study_name=name,
                 direction=self.direction,
                 load_if_exists=True,
@@ -190,6 +194,19 @@ class Sweep:
                 f"the study {self.study.study_name!r} must be of the same config and search space, but "
                 f"{'; '.join(changes[:10])}. Repeat the command that began it, or choose another folder, or another "
                 "--study-name."
+            )
+
+    def _check_is_of_a_sweep(self, storage: str) -> None:
+        """Without a lock: whatever processes that begin or join a sweep have made so far, is of a sweep."""
+        names = os.listdir(self.directory) if self.directory.exists() else []
+        if any(name in (JOURNAL, BEST) or _TRIAL.fullmatch(name) for name in names):
+            return
+        # The storage may be in the folder, with files beside it.
+        own = (LOCK, ACTIVATIONS, BEST, storage.rpartition("/")[2])
+        others = sorted(name for name in names if not name.startswith(own))
+        if others:
+            raise ConfigurationError(
+                f"{self.directory} must be new, empty or the folder of a sweep, but has {', '.join(others[:5])}"
             )
 
     def _check_folders(self, folders: List[Path]) -> None:

@@ -1,4 +1,5 @@
 import json
+import os
 import threading
 import time
 
@@ -191,6 +192,42 @@ def test_a_folder_with_trials_of_another_storage_is_refused(open_sweep, tmp_path
     (tmp_path / "sweep/trial_0").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="has trial_0, which is not in its storage"):
         open_sweep()
+
+
+@pytest.mark.parametrize("name", ["thesis.tex", "study.json", "config.json", "trial_of_patience"])
+def test_a_folder_with_something_else_is_refused_and_left_alone(open_sweep, storage, tmp_path, name):
+    (tmp_path / "sweep").mkdir()
+    (tmp_path / "sweep" / name).touch()
+    for options in ({}, {"storage": storage}):
+        with pytest.raises(ConfigurationError, match=f"must be new, empty or the folder of a sweep, but has {name}"):
+            open_sweep(**options)
+    assert os.listdir(tmp_path / "sweep") == [name]
+    assert not (tmp_path / "shared").exists()
+
+
+@pytest.mark.parametrize(
+    "begun", [[".lock"], [".lock", "activations"], [".lock", "trial_0.lock", "best.libsonnet.partial"]]
+)
+def test_what_processes_that_join_make_is_of_the_sweep(open_sweep, storage, tmp_path, begun):
+    (tmp_path / "sweep").mkdir()
+    for name in begun:
+        (tmp_path / "sweep" / name).touch()
+    open_sweep(storage=storage)
+
+
+@pytest.mark.parametrize("name", ["all.db", "all.journal"])
+def test_the_storage_may_be_in_the_folder(open_sweep, tmp_path, name):
+    path = f"{tmp_path}/sweep/{name}"
+    (tmp_path / "sweep").mkdir()
+    for _ in range(2):
+        open_sweep(storage=f"sqlite:///{path}" if name.endswith(".db") else path)
+    assert sorted(os.listdir(tmp_path / "sweep")) == [".lock", name]
+
+
+def test_the_folder_of_a_sweep_may_hold_notes(open_sweep, tmp_path):
+    begin(open_sweep())
+    (tmp_path / "sweep/notes.txt").touch()
+    assert numbers(open_sweep().taken) == [0]
 
 
 @pytest.mark.parametrize("storage", ["nosuch://host/name", "sqlite:////no/such/folder/sweep.db"])
