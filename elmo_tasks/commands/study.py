@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
@@ -16,6 +17,10 @@ from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
 DESCRIPTION = "study.json"
 LOCK = ".lock"
 ACTIVATIONS = "activations"
+
+_FOLDER_OF_RUNS = re.compile(r"(fold|seed)_\d+")
+# What a run has of an epoch, or of a part of one: figures and weights.
+_LEARNT = ("metrics*.json", "*.th", "model.tar.gz")
 
 # What only serves to continue a run, of every checkpointer.
 CHECKPOINTS = ("model_state_*.th", "training_state_*.th", "frozen_parameters.th")
@@ -112,7 +117,8 @@ class Study:
         # Raises
 
         `ConfigurationError`
-            The folder holds something else, or the study of another config, or another process works in it.
+            The folder holds something else, or the study of another config of which a run has learnt something, or
+            another process works in it.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
         lock = FileLock(str(self.directory / LOCK))
@@ -133,10 +139,16 @@ class Study:
         path = self.directory / DESCRIPTION
         description = {"num_folds": self.num_folds, "config": self.config}
         if path.exists():
-            self._check_same(json.loads(path.read_text(encoding="utf-8")), description)
-            return
-        others = sorted(set(os.listdir(self.directory)) - {LOCK, DESCRIPTION + PARTIAL_SUFFIX})
-        if others:
+            changes = config_changes(json.loads(path.read_text(encoding="utf-8")), description)
+            if not changes:
+                return
+            # A first try whose config had to be mended.
+            if self._has_learnt():
+                raise ConfigurationError(
+                    f"{self.directory} must hold a study of the same config, but {'; '.join(changes[:10])}. Repeat the "
+                    "command that began it, or choose another folder."
+                )
+        elif others := sorted(set(os.listdir(self.directory)) - {LOCK, DESCRIPTION + PARTIAL_SUFFIX}):
             raise ConfigurationError(
                 f"{self.directory} must be new, empty or the folder of a study, but it has no {DESCRIPTION}, and has "
                 f"{', '.join(others[:5])}"
@@ -144,10 +156,14 @@ class Study:
         with written_whole(path) as partial, open(partial, "w", encoding="utf-8") as description_file:
             json.dump(description, description_file, indent=2)
 
-    def _check_same(self, old: Config, new: Config) -> None:
-        changes = config_changes(old, new)
-        if changes:
-            raise ConfigurationError(
-                f"{self.directory} must hold a study of the same config, but {'; '.join(changes[:10])}. Repeat the "
-                "command that began it, or choose another folder."
-            )
+    def _has_learnt(self) -> bool:
+        """Whether there is more than what runs leave that failed, or were killed, in their first epoch."""
+        names = set(os.listdir(self.directory)) - {LOCK, DESCRIPTION, DESCRIPTION + PARTIAL_SUFFIX, ACTIVATIONS}
+        if not all(_FOLDER_OF_RUNS.fullmatch(name) for name in names):
+            return True
+        return any(
+            True
+            for place in ("seed_*", "fold_*/seed_*")
+            for name in _LEARNT
+            for _ in self.directory.glob(f"{place}/{name}")
+        )

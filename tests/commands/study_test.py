@@ -73,11 +73,36 @@ def test_a_study_may_get_more_seeds(tmp_path):
         (3, CONFIG, "`num_folds` was 2, but is 3"),
     ],
 )
-def test_a_study_is_not_continued_with_another_config(tmp_path, num_folds, config, message):
+@pytest.mark.parametrize(
+    "learnt",
+    [
+        "fold_1/seed_0/metrics.json",
+        "fold_0/seed_0/metrics_epoch_0.json",
+        "seed_0/model_state_e0_b5.th",
+        "seed_0/best.th",
+        "fold_0/seed_10/model.tar.gz",
+        "cross_validation.json",
+        "notes.txt",
+    ],
+)
+def test_a_study_that_has_learnt_is_not_continued_with_another_config(tmp_path, num_folds, config, message, learnt):
     with Study(tmp_path, CONFIG, 2, 1).opened():
-        pass
+        (tmp_path / learnt).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / learnt).touch()
     with pytest.raises(ConfigurationError, match=message), Study(tmp_path, config, num_folds, 1).opened():
         pass
+    assert json.loads((tmp_path / "study.json").read_text()) == {"num_folds": 2, "config": CONFIG}
+
+
+def test_a_study_whose_first_try_failed_gets_another_config(tmp_path):
+    with Study(tmp_path, CONFIG, 0, 1).opened():
+        for name in ("seed_0/config.json", "seed_0/out.log", "seed_0/vocabulary/labels.txt", "activations/index"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).touch()
+    mended = changed({"num_epochs": 5})
+    with Study(tmp_path, mended, 0, 1).opened():
+        assert json.loads((tmp_path / "study.json").read_text()) == {"num_folds": 0, "config": mended}
+    assert (tmp_path / "seed_0/out.log").exists()
 
 
 def test_a_folder_with_something_else_is_refused(tmp_path):
