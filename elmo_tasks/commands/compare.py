@@ -16,6 +16,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_tasks.commands.comparison import FILE_NAME, Comparison, comparison_of, write_comparison
 from elmo_tasks.commands.console_tables import print_tables
 from elmo_tasks.commands.cross_validate import add_study_options, check_counts
+from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.commands.results_table import comparison_rows, results_table
 from elmo_tasks.commands.study import ACTIVATIONS, Study
 from elmo_tasks.commands.study_config import study_config
@@ -112,6 +113,7 @@ def compare_variants(
         Before anything is trained: an argument, a variant, or what is in the folder does not serve.
     """
     check_counts(num_seeds, num_workers)
+    check_output_folder(directory)
     variants = read_variants(variants_path)
     names = list(variants)
     baseline = names[0] if baseline is None else baseline

@@ -17,6 +17,7 @@ from allennlp.commands.subcommand import Subcommand
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.commands.study import Study
 from elmo_tasks.commands.study_config import study_config
 from elmo_tasks.commands.study_results import (
@@ -147,6 +148,7 @@ def cross_validate(
         Before anything is trained: an argument, the config, or what is in a folder does not serve.
     """
     check_counts(num_seeds, num_workers)
+    check_output_folder(directory)
     other = read_results(Path(other_directory)) if other_directory is not None else None
     config = Params.from_file(config_path, overrides).as_dict(quiet=True)
     study = Study(Path(directory), study_config(config, num_folds, data), num_folds, num_seeds)

@@ -12,6 +12,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.models.archival import load_archive
 
 from elmo_tasks.bilm.weights import DTYPES
+from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.training.bilm_export import export_bilm
 
 
@@ -40,6 +41,7 @@ class ExportBiLmCommand(Subcommand):
 
 
 def _export(args: argparse.Namespace) -> None:
+    check_output_folder(args.folder)
     if os.path.isdir(args.folder) and os.listdir(args.folder) and not args.force:
         raise ConfigurationError(f"the folder {args.folder} must be empty, but is not; choose another or add --force")
     export_bilm(load_archive(args.archive, weights_file=args.weights_file).model, args.folder, args.dtype)

@@ -12,6 +12,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 from filelock import FileLock, Timeout
 
+from elmo_tasks.commands.output_paths import check_output_file
 from elmo_tasks.commands.sentence_file import Sentence, SentenceFile
 from elmo_tasks.commands.vector_file import ArrayType, vector_file_type
 from elmo_tasks.common.config_changes import config_changes
@@ -28,9 +29,7 @@ def check_output(path: str) -> None:
         Where a file of vectors cannot be written there, or something is there already.
     """
     vector_file_type(path)
-    folder = os.path.dirname(path) or os.curdir
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise ConfigurationError(f"{path} must be in a folder that can be written to, but {folder} is none")
+    check_output_file(path)
     if os.path.exists(path) and not _lacks_only_the_end(path):
         raise ConfigurationError(f"{path} must be a new file, but is there already; remove it or choose another name")
 

@@ -22,6 +22,7 @@ from allennlp.models.archival import CONFIG_NAME, get_weights_path
 
 from elmo_tasks.commands.bulk_input import BulkInput, Part
 from elmo_tasks.commands.bulk_output import PARTS, bulk_output
+from elmo_tasks.commands.output_paths import check_output_folder
 
 DESCRIPTION = """\
 Predict the rows of files, as `allennlp predict` does, in many processes, on this machine or on those of a Dask
@@ -143,6 +144,7 @@ def predict_bulk(
     for name, value in (("--workers", num_workers), ("--batch-size", batch_size), ("--part-size", part_size)):
         if value is not None and value < 1:
             raise ConfigurationError(f"`{name}` must be at least 1, but is {value}")
+    check_output_folder(directory)
     archive = os.path.abspath(archive) if os.path.exists(archive) else archive
     digest = _digest(archive)
     settings = PredictorSettings(archive, digest, predictor, overrides, cuda_device, tuple(include_package or ()))

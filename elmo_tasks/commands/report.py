@@ -17,6 +17,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError, check_for_gpu
 from allennlp.models.archival import CONFIG_NAME
 
+from elmo_tasks.commands.output_paths import check_output_file
 from elmo_tasks.commands.report_config import differences, shipped_config
 from elmo_tasks.commands.report_page import ConfigTable, RunReport, render
 from elmo_tasks.commands.report_predictions import NoPredictionsError, predict
@@ -97,16 +98,14 @@ def write_report(
     # Raises
 
     `ConfigurationError`
-        A path is not that of a run, or the data cannot be read.
+        A path is not that of a run, the page cannot be written, or the data cannot be read.
     """
     if num_errors < 0:
         raise ConfigurationError(f"`--errors` must be at least 0, but is {num_errors}")
     check_for_gpu(cuda_device)
     runs = read_runs(paths)
     output = output or os.path.join(paths[0], FILE_NAME)
-    folder = os.path.dirname(output) or os.curdir
-    if not os.path.isdir(folder):
-        raise ConfigurationError(f"`--output` must be a file in a folder that is there, but {folder} is not")
+    check_output_file(output, "--output")
     config = _config_table(runs, base)
     reports = [_run_report(run, data, num_errors, cuda_device) for run in runs]
     made = f"Made {datetime.now():%Y-%m-%d %H:%M} by elmo_tasks {VERSION}."

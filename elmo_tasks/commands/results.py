@@ -11,6 +11,7 @@ from typing import List, Optional, Sequence
 from allennlp.commands.subcommand import Subcommand
 
 from elmo_tasks.commands.console_tables import print_tables
+from elmo_tasks.commands.output_paths import check_output_file
 from elmo_tasks.commands.results_table import ResultsTable, read_rows, results_table
 from elmo_tasks.common.files import written_whole
 
@@ -59,8 +60,10 @@ def tabulate(directories: List[str], metrics: Sequence[str] = (), markdown: Opti
     # Raises
 
     `ConfigurationError`
-        A folder has nothing finished, or no study has a metric.
+        A folder has nothing finished, no study has a metric, or the file cannot be written.
     """
+    if markdown is not None:
+        check_output_file(markdown, "--markdown")
     table = results_table([row for directory in directories for row in read_rows(Path(directory))], metrics)
     if markdown is not None:
         with written_whole(markdown) as partial, open(partial, "w", encoding="utf-8") as markdown_file:

@@ -13,6 +13,7 @@ from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.commands.mix_tables import print_mixes
 from elmo_tasks.commands.mix_weights import MixWeights, grouped, read_mixes, spread
+from elmo_tasks.commands.output_paths import check_output_file
 from elmo_tasks.commands.sentence_file import SentenceFile
 from elmo_tasks.common.files import written_whole
 
@@ -59,6 +60,9 @@ def _show_mixes(args: argparse.Namespace) -> None:
         from elmo_tasks.commands.mix_picture import check_picture, draw_mixes
 
         check_picture(args.picture)
+        check_output_file(args.picture, "--picture")
+    if args.json:
+        check_output_file(args.json, "--json")
     sentences = SentenceFile(args.sentences) if args.sentences else None
     mixes = [mix for path in args.paths for mix in read_mixes(path, sentences)]
     print_mixes(mixes, args.num_tokens)

@@ -16,6 +16,7 @@ from allennlp.commands.subcommand import Subcommand
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.commands.search_space import SearchSpace
 from elmo_tasks.commands.sweep_config import sweep_config
 
@@ -131,6 +132,7 @@ def sweep(
 
     if num_trials < 1:
         raise ConfigurationError(f"`--trials` must be at least 1, but is {num_trials}")
+    check_output_folder(directory)
     config = sweep_config(Params.from_file(config_path, overrides).as_dict(quiet=True))
     space = SearchSpace.from_file(space_path)
     space.check_fits(config)

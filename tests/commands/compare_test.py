@@ -164,6 +164,14 @@ def test_what_does_not_belong_together_is_told_before_anything_is_trained(paths,
     assert (Path(paths[2]) / "comparison.json").read_text() == before
 
 
+def test_a_file_in_place_of_the_folder_is_told_before_anything_is_read(tmp_path):
+    (tmp_path / "comparison").touch()
+    with pytest.raises(
+        ConfigurationError, match=r"comparison must be a folder, new or not, but .*comparison is a file"
+    ):
+        compare_variants("no_config", "no_variants", str(tmp_path / "comparison"))
+
+
 def test_variants_on_other_folds_are_refused(paths):
     Path(paths[1]).write_text(json.dumps({"a": {}, "b": {"dataset_reader.split_seed": 1}}))
     with pytest.raises(ConfigurationError, match="compared studies must have the same `split_seed`, but have 1 and 0"):

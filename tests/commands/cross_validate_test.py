@@ -251,6 +251,14 @@ def test_wrong_options_are_told_before_anything_is_written(write_config, directo
     assert not directory.exists()
 
 
+def test_a_file_in_place_of_the_folder_is_told_before_the_config_is_read(directory):
+    directory.touch()
+    with pytest.raises(
+        ConfigurationError, match=f"{directory} must be a folder, new or not, but {directory} is a file"
+    ):
+        cross_validate("no_config", str(directory))
+
+
 SMALL = {"trainer.num_epochs": 2, "trainer.cuda_device": -1}
 
 

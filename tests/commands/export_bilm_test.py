@@ -49,6 +49,12 @@ def test_half_precision_and_the_weights_of_a_checkpoint_on_request(allennlp, run
         assert (file["char_embed"][...] == 0.25).all()
 
 
+def test_a_file_in_place_of_the_folder_is_told_before_a_model_is_read(allennlp, tmp_path):
+    (tmp_path / "bilm").touch()
+    with pytest.raises(ConfigurationError, match=r"bilm must be a folder, new or not, but .*bilm is a file"):
+        allennlp("export-bilm", "no_such_model", tmp_path / "bilm")
+
+
 @pytest.mark.slow
 def test_files_are_replaced_only_by_force(allennlp, run, tmp_path):
     allennlp("export-bilm", run, tmp_path / "bilm")

@@ -131,6 +131,11 @@ def test_a_missing_extra_is_named(archive, rows, tmp_path, monkeypatch):
         predict_bulk(str(archive), [str(rows)], str(tmp_path / "bulk"))
 
 
+def test_a_file_in_place_of_the_folder_is_told_before_a_model_is_read(rows):
+    with pytest.raises(ConfigurationError, match=f"{rows} must be a folder, new or not, but {rows} is a file"):
+        predict_bulk("no_such_model", [str(rows)], str(rows))
+
+
 @pytest.mark.parametrize("option", ["num_workers", "batch_size", "part_size"])
 def test_counts_below_one_are_refused(archive, rows, tmp_path, option):
     with pytest.raises(ConfigurationError, match="must be at least 1, but is 0"):

@@ -83,7 +83,8 @@ def test_unlabelled_data_leaves_the_section_out(trained_run, tmp_path):
     ("options", "message"),
     [
         ({"num_errors": -1}, "`--errors` must be at least 0, but is -1"),
-        ({"output": "no/such/folder/page.html"}, "no/such/folder is not"),
+        ({"output": "no/such/folder/page.html"}, "`--output` must be in a folder .*, but no/such/folder is none"),
+        ({"output": "."}, r"`--output` must be a file, but \. is a folder"),
         ({"cuda_device": 99}, "cuda_device"),
         ({"data": "no_such_file.txt"}, "must be at hand, but file no_such_file.txt not found"),
     ],

@@ -62,6 +62,11 @@ def test_a_run_is_a_row_beside_studies(study_folder, tmp_path):
     assert table.body[1] == ["mr_words", "1 seed", "0.7500", "", "1 min 5 s"]
 
 
+def test_a_page_that_cannot_be_written_is_told_first():
+    with pytest.raises(ConfigurationError, match="`--markdown` must be in a folder that can be written to, but no is"):
+        tabulate(["no_study"], markdown="no/results.md")
+
+
 def test_a_run_that_is_not_finished_is_named(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ConfigurationError, match=f"{tmp_path} must be the folder of a finished run with test figures"):

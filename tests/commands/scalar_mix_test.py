@@ -144,6 +144,8 @@ def test_run_before_its_first_epoch_has_ended_is_an_error(tmp_path):
     ("arguments", "message"),
     [
         (["--picture", "mix.gif"], r"mix\.gif must end in one of \.png, \.svg, \.pdf, but ends in '\.gif'"),
+        (["--picture", "no/mix.png"], "`--picture` must be in a folder that can be written to, but no is none"),
+        (["--json", "no/mix.json"], "`--json` must be in a folder that can be written to, but no is none"),
         (["--num-tokens", "-1"], "`--num-tokens` must be at least 0, but is -1"),
         (["--sentences", "nowhere.txt"], r"nowhere\.txt must be a file of sentences"),
     ],

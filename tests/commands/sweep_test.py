@@ -164,6 +164,14 @@ def test_without_optuna_it_is_said_how_to_install_it(config, space, directory, m
     assert not directory.exists()
 
 
+def test_a_file_in_place_of_the_folder_is_told_before_the_config_is_read(directory):
+    directory.touch()
+    with pytest.raises(
+        ConfigurationError, match=f"{directory} must be a folder, new or not, but {directory} is a file"
+    ):
+        sweep("no_config", "no_space", str(directory))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
