@@ -81,6 +81,11 @@ def num_processes_of_a_machine() -> Optional[int]:
     return None if number is None else int(number)
 
 
+def wants_tracebacks() -> bool:
+    """Whether the user asks AllenNLP for what helps to find a fault of a program."""
+    return bool(os.environ.get("ALLENNLP_DEBUG"))
+
+
 def keep_no_compiled_kernels() -> None:
     """
     torch keeps the operations that it compiles for a GPU in the user's cache, in files that a full disk or a kill can

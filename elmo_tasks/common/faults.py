@@ -32,6 +32,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_tasks.common.config_checks import check_config, check_same_config
 from elmo_tasks.common.files import reason
 from elmo_tasks.common.replacement import replace_once
+from elmo_tasks.common.user_errors import show_only_the_message
 
 logger = logging.getLogger(__name__)
 
@@ -221,6 +222,7 @@ def tell_once_that_the_log_cannot_be_written() -> None:
     def told_once(prepare_global_logging: Callable) -> Callable:
         def prepare_logging(*args: Any, **kwargs: Any) -> None:
             prepare_global_logging(*args, **kwargs)
+            show_only_the_message(logging.getLogger().critical)  # it has taken the place of ours
             for handler in logging.getLogger().handlers:
                 if isinstance(handler, logging.FileHandler):
                     handler.handleError = _ErrorsOfLog(handler)  # type: ignore[method-assign]

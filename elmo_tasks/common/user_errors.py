@@ -1,0 +1,42 @@
+"""What the console shows when a command ends with an error of its user."""
+
+import sys
+from types import TracebackType
+from typing import Any, Callable, Optional, Type
+
+from allennlp.common.checks import ConfigurationError
+
+from elmo_tasks.common.environment import wants_tracebacks
+
+
+def _print(message: str) -> None:
+    print(f"Error: {message}", file=sys.stderr)
+
+
+def show_only_the_message(tell: Callable[[str], Any] = _print) -> None:
+    """
+    Where this process is a command of `allennlp`: of a `ConfigurationError` that ends it, only the message is shown,
+    which says what to do. Of any other error, and with `ALLENNLP_DEBUG`, the traceback is shown as before.
+
+    # Parameters
+
+    tell : `Callable[[str], Any]`, optional
+        Gets the message. Default: it is printed to stderr.
+    """
+    if not _is_command():
+        return
+    before = sys.excepthook
+
+    def hook(kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
+        if isinstance(error, ConfigurationError) and not wants_tracebacks():
+            tell(str(error))
+        else:
+            before(kind, error, traceback)
+
+    sys.excepthook = hook
+
+
+def _is_command() -> bool:
+    """A program that imports this package keeps its own ways."""
+    main = "allennlp.__main__"  # `allennlp` imports it, `python -m allennlp` is it
+    return main in sys.modules or getattr(sys.modules["__main__"].__spec__, "name", None) == main

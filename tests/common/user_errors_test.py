@@ -1,0 +1,79 @@
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from allennlp.common.checks import ConfigurationError
+
+from elmo_tasks.common.user_errors import show_only_the_message
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def end_with(monkeypatch):
+    """Ends a command by an error; gives the messages that are told, and the errors that are shown as before."""
+    messages, shown = [], []
+    monkeypatch.setattr(sys, "excepthook", lambda kind, error, traceback: shown.append(error))
+    monkeypatch.delenv("ALLENNLP_DEBUG", raising=False)
+
+    def end_with(error):
+        show_only_the_message(messages.append)
+        sys.excepthook(type(error), error, None)
+        return messages, shown
+
+    return end_with
+
+
+@pytest.fixture
+def _command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "allennlp.__main__", types.ModuleType("allennlp.__main__"))
+
+
+@pytest.mark.usefixtures("_command")
+def test_an_error_of_the_user_is_its_message(end_with):
+    assert end_with(ConfigurationError("`x` must be 1")) == (["`x` must be 1"], [])
+
+
+@pytest.mark.usefixtures("_command")
+@pytest.mark.parametrize("error", [ValueError("1"), KeyboardInterrupt()])
+def test_any_other_error_is_shown_as_before(end_with, error):
+    assert end_with(error) == ([], [error])
+
+
+@pytest.mark.usefixtures("_command")
+def test_who_looks_for_a_fault_sees_where_it_was(end_with, monkeypatch):
+    monkeypatch.setenv("ALLENNLP_DEBUG", "1")
+    error = ConfigurationError("`x` must be 1")
+    assert end_with(error) == ([], [error])
+
+
+def test_other_programs_keep_their_ways(end_with):
+    error = ConfigurationError("`x` must be 1")
+    assert end_with(error) == ([], [error])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [["-m", "allennlp"], ["-c", "from allennlp.__main__ import run; run()"]])
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["results", "."], "Error: . must be a folder of `allennlp train`"),
+        (
+            ["train", "training_configs/mr.jsonnet", "-o", '{"model.droput": 0.5}', "-s"],
+            "CRITICAL - root - Extra parameters passed to SentenceClassifier: {'droput': 0.5}",
+        ),
+    ],
+    ids=["results", "train"],
+)
+def test_a_command_ends_with_the_message(tmp_path, command, arguments, line):
+    arguments = [*arguments, str(tmp_path / "run")] if arguments[-1] == "-s" else arguments
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, *command, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert line in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stdout + done.stderr
