@@ -8,6 +8,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import logging
 from typing import Dict, List
 
 import numpy
@@ -17,12 +18,15 @@ from allennlp.common.checks import ConfigurationError, check_for_gpu
 from allennlp.common.tqdm import Tqdm
 from allennlp.models.archival import load_archive
 
-from elmo_tasks.bilm import weights_digest
+from elmo_tasks.bilm import resolve, weights_digest
 from elmo_tasks.commands.partial_output import check_output, partial_output
 from elmo_tasks.commands.sentence_batches import batches, windows
 from elmo_tasks.commands.sentence_file import INPUT_FORMATS, Sentence, SentenceFile
 from elmo_tasks.commands.vector_file import ArrayType
+from elmo_tasks.modules.bilm_source import DEFAULT_NAME
 from elmo_tasks.modules.elmo_embedder import ElmoEmbedder
+
+logger = logging.getLogger(__name__)
 
 LAYERS = ("all", "top", "average", "mix")
 
@@ -57,7 +61,9 @@ class ElmoCommand(Subcommand):
             default="all",
             help="all layers, the top one, their average, or the mix of the archive (default: all)",
         )
-        subparser.add_argument("--pretrained", help="the biLM: a published or bundled name, or a folder")
+        subparser.add_argument(
+            "--pretrained", help="the biLM: a published or bundled name, or a folder (default: original)"
+        )
         subparser.add_argument("--options-file", help="the biLM: its options file, with --weight-file")
         subparser.add_argument("--weight-file", help="the biLM: its weights, with --options-file")
         subparser.add_argument("--archive", help="the biLM and the mix of a trained model")
@@ -154,6 +160,13 @@ def _check_arguments(args: argparse.Namespace) -> None:
 
 def _embedder(args: argparse.Namespace) -> ElmoEmbedder:
     if args.archive is None:
+        if args.pretrained is None and args.options_file is None:
+            logger.info(
+                "The biLM is the published %r, %s, and is downloaded if it was not before; `--pretrained mini` needs "
+                "no network.",
+                DEFAULT_NAME,
+                resolve(DEFAULT_NAME).weight_file,
+            )
         embedder = ElmoEmbedder(
             pretrained=args.pretrained,
             options_file=args.options_file,

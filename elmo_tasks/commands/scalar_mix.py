@@ -64,6 +64,8 @@ def _show_mixes(args: argparse.Namespace) -> None:
     if args.json:
         check_output_file(args.json, "--json")
     sentences = SentenceFile(args.sentences) if args.sentences else None
+    if sentences is not None and not sentences.num_tokens:
+        raise ConfigurationError(f"`--sentences` must have a sentence or more, but {args.sentences} has none")
     mixes = [mix for path in args.paths for mix in read_mixes(path, sentences)]
     print_mixes(mixes, args.num_tokens)
     if args.json:

@@ -54,7 +54,8 @@ class SentenceFile:
 
     def __init__(self, path: str, input_format: Optional[str] = None) -> None:
         if not os.path.isfile(path):
-            raise ConfigurationError(f"{path} must be a file of sentences, but there is no such file")
+            found = "is a folder" if os.path.isdir(path) else "there is no such file"
+            raise ConfigurationError(f"{path} must be a file of sentences, but {found}")
         if input_format is None:
             input_format = "json-lines" if path.lower().endswith(_JSON_SUFFIXES) else "text"
         self.path = path

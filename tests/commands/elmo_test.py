@@ -286,6 +286,25 @@ def test_a_bad_line_is_told_before_the_bilm_is_loaded(allennlp, tmp_path, monkey
     assert [path.name for path in tmp_path.iterdir()] == ["latin.txt"]
 
 
+class LoadedError(Exception):
+    """Instead of a download."""
+
+
+@pytest.mark.parametrize(("arguments", "is_told"), [([], True), (["--pretrained", "mini"], False)])
+def test_it_is_said_what_is_downloaded_by_default(
+    allennlp, text_file, tmp_path, monkeypatch, caplog, arguments, is_told
+):
+    def load(**arguments):
+        raise LoadedError
+
+    monkeypatch.setattr(elmo, "ElmoEmbedder", load)
+    with caplog.at_level("INFO", "elmo_tasks"), pytest.raises(LoadedError):
+        allennlp("elmo", text_file, tmp_path / "vectors.hdf5", *arguments)
+    url = "https://allennlp.s3.amazonaws.com/models/elmo/2x4096_512_2048cnn_2xhighway/"
+    told = [line for line in caplog.messages if url in line and "`--pretrained mini` needs no network" in line]
+    assert bool(told) == is_told
+
+
 COMMAND = [sys.executable, "-m", "allennlp", "elmo"]
 
 

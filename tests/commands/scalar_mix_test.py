@@ -155,6 +155,15 @@ def test_options_that_make_no_sense_are_told_before_a_model_is_read(allennlp, ar
         allennlp("scalar-mix", "no_such_model", *arguments)
 
 
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_a_file_without_a_sentence_is_told_before_a_model_is_read(allennlp, tmp_path, content):
+    (tmp_path / "empty.txt").write_text(content)
+    with pytest.raises(
+        ConfigurationError, match=r"`--sentences` must have a sentence or more, but .*empty\.txt has none"
+    ):
+        allennlp("scalar-mix", "no_such_model", "--sentences", tmp_path / "empty.txt")
+
+
 def test_the_picture_is_drawn(allennlp, archived, files, tmp_path):
     allennlp("scalar-mix", archived("run", elmo=ElmoEmbedder(**files)), "--picture", tmp_path / "mix.png")
     assert (tmp_path / "mix.png").read_bytes().startswith(b"\x89PNG")

@@ -56,6 +56,11 @@ def test_a_bad_line_is_told_at_once(write, line, message):
         SentenceFile(write(b'{"sentence": "a"}\n' + line + b"\n", "sentences.jsonl"))
 
 
+def test_a_folder_is_told_from_a_missing_file(tmp_path):
+    with pytest.raises(ConfigurationError, match=f"{tmp_path} must be a file of sentences, but is a folder"):
+        SentenceFile(str(tmp_path))
+
+
 def test_a_missing_file_is_told(tmp_path):
     with pytest.raises(ConfigurationError, match=r"no\.txt must be a file of sentences, but there is no such file"):
         SentenceFile(str(tmp_path / "no.txt"))
