@@ -99,6 +99,10 @@ def predict_parts(
     ConfigurationError
         Where there is no scheduler, or it has no workers.
     """
+    first = next(parts, None)
+    if first is None:
+        return  # no worker need start
+    parts = itertools.chain([first], parts)
     running: Dict[Future, Part] = {}
     with _client(num_workers, scheduler) as client:
         while True:

@@ -162,6 +162,7 @@ def predict_bulk(
         "part_size": part_size,
     }
     errors: List[str] = []
+    was_finished = True
     with bulk_output(Path(directory), kept_settings) as output:
         with Tqdm.tqdm(total=bulk_input.check(), desc="rows", unit="row") as progress:
 
@@ -173,6 +174,7 @@ def predict_bulk(
                         yield part
 
             for part, outcome in predict_parts(missing(), settings, batch_size, num_workers, scheduler):
+                was_finished = False
                 if outcome.error:
                     errors.append(outcome.error)
                 else:
@@ -185,7 +187,8 @@ def predict_bulk(
             f"each row must be predicted, but {len(errors)} of {bulk_input.num_parts} parts have one that fails; the "
             f"other parts are in {directory}. Mend the rows, and repeat the command:\n{shown}"
         )
-    print(f"{bulk_input.num_rows:,} rows are predicted: {os.path.join(directory, PARTS)}")
+    already = "already " if was_finished else ""
+    print(f"{bulk_input.num_rows:,} rows are {already}predicted: {os.path.join(directory, PARTS)}")
 
 
 def _check_keeps_no_state(predictor: Any, archive: str) -> None:

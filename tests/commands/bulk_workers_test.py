@@ -51,6 +51,11 @@ def test_outputs_are_those_of_the_predictor_in_the_order_of_the_rows(settings, b
     assert outputs[2]["label_probabilities"] == pytest.approx(expected["label_probabilities"], abs=1e-6)
 
 
+def test_no_worker_starts_when_nothing_is_left(settings, monkeypatch):
+    monkeypatch.setattr(bulk_workers, "LocalCluster", lambda **options: pytest.fail("it was started"))
+    assert list(predict_parts(iter([]), settings, batch_size=1)) == []
+
+
 def test_instances_of_a_reader_are_predicted(settings, tmp_path):
     (tmp_path / "rows.txt").write_text("a film_!_1\nodd_!_0\n")
     predictor = bulk_workers.load_predictor(settings)

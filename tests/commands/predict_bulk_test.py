@@ -47,6 +47,8 @@ def test_outputs_are_those_of_allennlp_predict(allennlp, archive, rows, tmp_path
     printed = allennlp("predict-bulk", archive, rows, "-s", tmp_path / "bulk", *options)
     assert outputs_of(tmp_path / "bulk") == (tmp_path / "plain").read_text()
     assert printed == f"7 rows are predicted: {tmp_path}/bulk/part-*.jsonl\n"
+    again = allennlp("predict-bulk", archive, rows, "-s", tmp_path / "bulk", *options)
+    assert again == f"7 rows are already predicted: {tmp_path}/bulk/part-*.jsonl\n"
 
 
 def test_outputs_of_a_data_file_are_those_of_allennlp_predict(allennlp, archive, tmp_path, predicted):
