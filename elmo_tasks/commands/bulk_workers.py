@@ -7,8 +7,10 @@ import gc
 import itertools
 import logging
 import pickle
+import signal
 import threading
 import warnings
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -27,6 +29,13 @@ from elmo_tasks.commands.bulk_input import Part
 PATIENCE = 60
 # So that each worker finds its next part when it has finished one.
 _PARTS_PER_WORKER = 2
+
+_DASK_SETTINGS = {
+    # Dask would advise not to send much; but rows have to be sent.
+    "distributed.admin.large-graph-warning-threshold": "1GB",
+    # Workers on this machine would log that they lose a scheduler that was interrupted.
+    "distributed.nanny.pre-spawn-environ.DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
+}
 
 dask_logger = logging.getLogger("distributed")
 
@@ -199,12 +208,12 @@ def _client(num_workers: Optional[int], scheduler: Optional[str]) -> Iterator[Cl
         # Dask logs what it does, and what it mends by itself, such as the death of a worker, as an error.
         stack.callback(dask_logger.setLevel, dask_logger.level)
         dask_logger.setLevel(logging.CRITICAL)
-        # Dask would advise not to send much; but rows have to be sent.
-        stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"}))
+        stack.enter_context(dask.config.set(_DASK_SETTINGS))
         if scheduler is None:
             # Workers find this package as this process did, be it installed or found in the working directory.
             stack.enter_context(push_python_path(Path(__file__).parents[2]))
-            cluster = stack.enter_context(_local_cluster(num_workers))
+            with _without_interruptions():
+                cluster = stack.enter_context(_local_cluster(num_workers))
             address = cluster.scheduler_address
         else:
             address = scheduler
@@ -218,6 +227,23 @@ def _client(num_workers: Optional[int], scheduler: Optional[str]) -> Iterator[Cl
             ) from error
         stack.enter_context(client.as_current())
         yield client
+
+
+@contextlib.contextmanager
+def _without_interruptions() -> Iterator[None]:
+    """
+    For `with`: threads and processes that are started, and those that they start, do not hear of Ctrl-C, which a
+    console sends to all. Each worker would show a traceback; the main thread ends them.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # else the first process starts it, and hears again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _local_cluster(num_workers: Optional[int]) -> LocalCluster:

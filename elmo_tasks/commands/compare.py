@@ -24,6 +24,7 @@ from elmo_tasks.commands.study_results import Results, check_comparable, study_r
 from elmo_tasks.commands.study_runner import train_runs
 from elmo_tasks.commands.variants import check_has_only, read_variants, variant_config
 from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
+from elmo_tasks.common.user_errors import told_to_go_on
 
 MARKDOWN = "comparison.md"
 PICTURE = "comparison.png"
@@ -164,6 +165,7 @@ def _write(comparison: Comparison, folder: Path) -> None:
         markdown_file.write(results_table(comparison_rows(comparison)).for_markdown())
 
 
+@told_to_go_on()
 def _compare_from_args(args: argparse.Namespace) -> None:
     compare_variants(
         args.config,

@@ -30,6 +30,7 @@ from elmo_tasks.commands.study_results import (
 )
 from elmo_tasks.commands.study_runner import train_runs
 from elmo_tasks.commands.study_tables import print_results
+from elmo_tasks.common.user_errors import told_to_go_on
 
 DESCRIPTION = """\
 Train a config on each fold of its data with several seeds, and give test figures with their spread. Each run selects
@@ -177,6 +178,7 @@ def check_counts(num_seeds: int, num_workers: int) -> None:
             raise ConfigurationError(f"`{option}` must be at least 1, but is {value}")
 
 
+@told_to_go_on()
 def _cross_validate_from_args(args: argparse.Namespace) -> None:
     cross_validate(
         args.config,

@@ -23,6 +23,7 @@ from elmo_tasks.commands.partial_output import check_output, partial_output
 from elmo_tasks.commands.sentence_batches import batches, windows
 from elmo_tasks.commands.sentence_file import INPUT_FORMATS, Sentence, SentenceFile
 from elmo_tasks.commands.vector_file import ArrayType
+from elmo_tasks.common.user_errors import told_to_go_on
 from elmo_tasks.modules.bilm_source import DEFAULT_NAME
 from elmo_tasks.modules.elmo_embedder import ElmoEmbedder
 
@@ -131,6 +132,7 @@ def embed_file(
                 progress.update(len(window))
 
 
+@told_to_go_on()
 def _run(args: argparse.Namespace) -> None:
     # What can be told before a biLM is loaded.
     check_for_gpu(args.cuda_device)

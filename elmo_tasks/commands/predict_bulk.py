@@ -23,6 +23,7 @@ from allennlp.models.archival import CONFIG_NAME, get_weights_path
 from elmo_tasks.commands.bulk_input import BulkInput, Part
 from elmo_tasks.commands.bulk_output import PARTS, bulk_output
 from elmo_tasks.commands.output_paths import check_output_folder
+from elmo_tasks.common.user_errors import told_to_go_on
 
 DESCRIPTION = """\
 Predict the rows of files, as `allennlp predict` does, in many processes, on this machine or on those of a Dask
@@ -215,6 +216,7 @@ def _digest(archive: str) -> str:
     return digest.hexdigest()
 
 
+@told_to_go_on()
 def _predict_bulk_from_args(args: argparse.Namespace) -> None:
     predict_bulk(
         args.archive,

@@ -19,6 +19,7 @@ from allennlp.common.checks import ConfigurationError
 from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.commands.search_space import SearchSpace
 from elmo_tasks.commands.sweep_config import sweep_config
+from elmo_tasks.common.user_errors import told_to_go_on
 
 DESCRIPTION = """\
 Look for the settings of a config that give the best figure on its dev part: Optuna chooses them from a search space,
@@ -158,6 +159,7 @@ def _training_command(config_path: str, overrides: str, best: Path) -> str:
     return f"allennlp train {shlex.quote(config_path)} -s OUT -o {quoted}"
 
 
+@told_to_go_on()
 def _sweep_from_args(args: argparse.Namespace) -> None:
     sweep(
         args.config,

@@ -1,12 +1,15 @@
-"""What the console shows when a command ends with an error of its user."""
+"""What the console shows when a command ends by what its user has done: a mistake, or Ctrl-C."""
 
+import contextlib
 import sys
 from types import TracebackType
-from typing import Any, Callable, Optional, Type
+from typing import Any, Callable, Iterator, Optional, Type
 
 from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.common.environment import wants_tracebacks
+
+_EXIT_CODE_OF_SIGINT = 130
 
 
 def _print(message: str) -> None:
@@ -34,6 +37,21 @@ def show_only_the_message(tell: Callable[[str], Any] = _print) -> None:
             before(kind, error, traceback)
 
     sys.excepthook = hook
+
+
+@contextlib.contextmanager
+def told_to_go_on() -> Iterator[None]:
+    """
+    For `with`, or as a decorator, around a command that goes on where it was interrupted: Ctrl-C ends it with a line
+    that says so, and the exit code of an interruption. With `ALLENNLP_DEBUG` the traceback is shown as before.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if wants_tracebacks():
+            raise
+        print("Interrupted. The same command goes on from here.", file=sys.stderr)
+        sys.exit(_EXIT_CODE_OF_SIGINT)
 
 
 def _is_command() -> bool:

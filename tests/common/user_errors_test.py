@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from allennlp.common.checks import ConfigurationError
 
-from elmo_tasks.common.user_errors import show_only_the_message
+from elmo_tasks.common.user_errors import show_only_the_message, told_to_go_on
 
 ROOT = Path(__file__).parents[2]
 
@@ -53,6 +53,20 @@ def test_who_looks_for_a_fault_sees_where_it_was(end_with, monkeypatch):
 def test_other_programs_keep_their_ways(end_with):
     error = ConfigurationError("`x` must be 1")
     assert end_with(error) == ([], [error])
+
+
+def test_ctrl_c_ends_a_command_with_a_line_and_its_exit_code(capsys, monkeypatch):
+    monkeypatch.delenv("ALLENNLP_DEBUG", raising=False)
+    with pytest.raises(SystemExit) as ended, told_to_go_on():
+        raise KeyboardInterrupt
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "Interrupted. The same command goes on from here.\n"
+
+
+def test_who_looks_for_a_fault_sees_where_ctrl_c_came(monkeypatch):
+    monkeypatch.setenv("ALLENNLP_DEBUG", "1")
+    with pytest.raises(KeyboardInterrupt), told_to_go_on():
+        raise KeyboardInterrupt
 
 
 @pytest.mark.slow

@@ -75,9 +75,9 @@ def plain_outputs(folder, environment):
 
 @pytest.fixture
 def start(folder, environment):
-    def start():
+    def start(name="bulk", **options):
         command = [sys.executable, "-m", "allennlp", "predict-bulk", str(folder / "run/model.tar.gz")]
-        command += [str(folder / "rows"), "-s", str(folder / "bulk"), "--workers", "2", "--batch-size", "4"]
+        command += [str(folder / "rows"), "-s", str(folder / name), "--workers", "2", "--batch-size", "4"]
         command += [
             "--part-size",
             str(PART_SIZE),
@@ -87,7 +87,7 @@ def start(folder, environment):
             "slow_predictor",
         ]
         return subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
         )
 
     return start
@@ -156,3 +156,20 @@ def test_killed_workers_and_killed_commands_lose_nothing_and_repeat_nothing(fold
     # Whatever was predicted twice belonged to a part that a killed process was at, or had just handed over.
     num_rows_predicted = len(log.read_text().splitlines())
     assert num_rows_predicted <= NUM_ROWS + PART_SIZE * (2 * 2 * len(moments) + 2)
+
+
+def test_ctrl_c_is_told_in_a_line_and_the_same_command_goes_on(folder, start):
+    # As from a console: all processes of the command hear it.
+    process = start("interrupted", start_new_session=True)
+    wait_until(lambda: any((folder / "interrupted").glob("part-*.jsonl")), process)
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert output.splitlines()[-1] == "Interrupted. The same command goes on from here."
+    assert all(line.startswith("rows:") for line in output.replace("\r", "\n").splitlines()[:-1] if line.strip())
+
+    finished = {path: path.stat().st_mtime_ns for path in (folder / "interrupted").glob("part-*.jsonl")}
+    process = start("interrupted")
+    output, _ = process.communicate(timeout=600)
+    assert output.splitlines()[-1] == f"{NUM_ROWS} rows are predicted: {folder}/interrupted/part-*.jsonl"
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
