@@ -182,7 +182,7 @@ def _load_embedder(path: str, name: str) -> ElmoEmbedder:
 def _embedders_of_config(local_path: str) -> Iterator[Tuple[str, TokenEmbedder]]:
     try:
         config = Params.from_file(local_path).as_dict(quiet=True)
-    except RuntimeError as error:  # jsonnet's
+    except ConfigurationError as error:  # of jsonnet
         raise ConfigurationError(
             f"{local_path} must be an archive, the folder of a run or a config, but cannot be read as one: {error}"
         ) from error

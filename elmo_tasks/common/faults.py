@@ -5,6 +5,7 @@ Each function below is one cure; its docstring says what happens without it. The
 number of times. `elmo_tasks` applies them at import.
 """
 
+import contextlib
 import functools
 import io
 import json
@@ -170,23 +171,40 @@ def let_predictors_see_what_is_not_utf8() -> None:
     replace_once(predict._PredictManager, "_get_json_data", of_stdin_too)
 
 
-def take_no_folder_for_a_config() -> None:
+def call_a_wrong_config_a_mistake() -> None:
     """
-    A folder where a config should be: "Something went wrong during jsonnet_evaluate_file, please report this".
+    A folder where a config should be: "Something went wrong during jsonnet_evaluate_file, please report this", and the
+    whole process ends (SIGABRT). What jsonnet finds wrong with a file or an override is a RuntimeError like any other.
 
-    jsonnet ends the whole process (SIGABRT), so that no message can say which file was meant. The path is looked at
-    before jsonnet gets it.
+    The path is looked at before jsonnet gets it, and what jsonnet says becomes a `ConfigurationError`.
     """
 
     def of_a_file(evaluate_file: Callable) -> Callable:
         def evaluate_file_only(filename: str, **options: Any) -> str:
             if os.path.isdir(filename):
                 raise ConfigurationError(f"{filename} must be a file of json(net), but is a folder")
-            return evaluate_file(filename, **options)
+            with _jsonnet_errors_told(filename):
+                return evaluate_file(filename, **options)
 
         return evaluate_file_only
 
+    def of_overrides(evaluate_snippet: Callable) -> Callable:
+        def evaluate_overrides(filename: str, expression: str, **options: Any) -> str:
+            with _jsonnet_errors_told("an override (`-o`)"):
+                return evaluate_snippet(filename, expression, **options)
+
+        return evaluate_overrides
+
     replace_once(common_params, "evaluate_file", of_a_file)
+    replace_once(common_params, "evaluate_snippet", of_overrides)
+
+
+@contextlib.contextmanager
+def _jsonnet_errors_told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ConfigurationError(f"{what} must be json(net), but jsonnet says: {str(error).strip()}") from error
 
 
 def keep_the_numbers_of_find_lr() -> None:
@@ -255,7 +273,7 @@ CURES: List[Callable[[], None]] = [
     test_on_all_rows_after_distributed_training,
     store_weights_in_archives,
     let_predictors_see_what_is_not_utf8,
-    take_no_folder_for_a_config,
+    call_a_wrong_config_a_mistake,
     keep_the_numbers_of_find_lr,
     tell_once_that_the_log_cannot_be_written,
 ]

@@ -18,8 +18,8 @@ def _print(message: str) -> None:
 
 def show_only_the_message(tell: Callable[[str], Any] = _print) -> None:
     """
-    Where this process is a command of `allennlp`: of a `ConfigurationError` that ends it, only the message is shown,
-    which says what to do. Of any other error, and with `ALLENNLP_DEBUG`, the traceback is shown as before.
+    Where this process is a command of `allennlp`: of a mistake that ends it, only the message is shown, which says what
+    to do. Of any other error, and with `ALLENNLP_DEBUG`, the traceback is shown as before.
 
     # Parameters
 
@@ -31,7 +31,7 @@ def show_only_the_message(tell: Callable[[str], Any] = _print) -> None:
     before = sys.excepthook
 
     def hook(kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]) -> None:
-        if isinstance(error, ConfigurationError) and not wants_tracebacks():
+        if _is_mistake(error) and not wants_tracebacks():
             tell(str(error))
         else:
             before(kind, error, traceback)
@@ -52,6 +52,12 @@ def told_to_go_on() -> Iterator[None]:
             raise
         print("Interrupted. The same command goes on from here.", file=sys.stderr)
         sys.exit(_EXIT_CODE_OF_SIGINT)
+
+
+def _is_mistake(error: BaseException) -> bool:
+    # Without a number from the system, a sentence was written for whoever named the file.
+    is_of_a_name = isinstance(error, FileNotFoundError) and error.errno is None
+    return is_of_a_name or isinstance(error, ConfigurationError)
 
 
 def _is_command() -> bool:

@@ -1,5 +1,6 @@
 """What a user writes for a data path, and the files it stands for."""
 
+import os
 from os import PathLike
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Tuple
@@ -12,6 +13,9 @@ from allennlp.data.dataset_readers.dataset_reader import DatasetReaderInput, Pat
 from elmo_tasks.common.archives import check_unpacked_size
 
 PARTS = ("train", "dev", "test")
+
+# Files that are named where one is missing beside them.
+_MAX_NEIGHBOURS = 8
 
 
 class DataFile(NamedTuple):
@@ -103,12 +107,23 @@ def locate(path: str) -> DataFile:
     # Raises
 
     `FileNotFoundError`
-        If there is no such file, or no such member.
+        If there is no such file, with what its folder has; or no such member.
     `ConfigurationError`
         If an archive would unpack to very much more than its size.
     """
     if Path(path).exists():
         return DataFile(path, Path(path))
-    if "!" in path:
-        check_unpacked_size(str(cached_path(path.partition("!")[0])))
-    return DataFile(path, Path(cached_path(path, extract_archive="!" in path)))
+    try:
+        if "!" in path:
+            check_unpacked_size(str(cached_path(path.partition("!")[0])))
+        return DataFile(path, Path(cached_path(path, extract_archive="!" in path)))
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{error}{_neighbours(Path(path).parent)}") from None
+
+
+def _neighbours(folder: Path) -> str:
+    if not folder.is_dir():
+        return ""
+    names = sorted(os.listdir(folder))
+    shown = ", ".join(names[:_MAX_NEIGHBOURS]) + ", …" * (len(names) > _MAX_NEIGHBOURS)
+    return f"; {folder} has {shown or 'nothing'}"

@@ -139,13 +139,24 @@ def test_folder_in_place_of_a_config_is_an_error_with_its_path(tmp_path, monkeyp
     seen = []
     # jsonnet itself would end this process.
     monkeypatch.setattr(common_params, "evaluate_file", lambda path, ext_vars: seen.append(path) or "{}")
-    faults.take_no_folder_for_a_config()
+    faults.call_a_wrong_config_a_mistake()
     with pytest.raises(ConfigurationError, match=rf"{re.escape(str(tmp_path))} must be a file of .*, but is a folder"):
         Params.from_file(tmp_path)
     config = tmp_path / "config.json"
     config.touch()
     Params.from_file(config)
     assert seen == [str(config)]
+
+
+def test_what_jsonnet_finds_wrong_is_told_of_the_file_or_the_override(tmp_path):
+    config = tmp_path / "config.jsonnet"
+    config.write_text("{ a: 1,, }")
+    with pytest.raises(ConfigurationError, match=rf"{re.escape(str(config))} must be json\(net\), .*1:8: unexpected"):
+        Params.from_file(config)
+    config.write_text("{ a: 1 }")
+    with pytest.raises(ConfigurationError, match=r"an override .* must be json.*couldn't open import"):
+        Params.from_file(config, "import 'nothing'")
+    assert Params.from_file(config, "{ a: 1 + 1 }").params == {"a": 2}
 
 
 @pytest.mark.slow

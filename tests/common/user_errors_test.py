@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -6,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.file_utils import cached_path
 
 from elmo_tasks.common.user_errors import show_only_the_message, told_to_go_on
 
@@ -38,7 +40,14 @@ def test_an_error_of_the_user_is_its_message(end_with):
 
 
 @pytest.mark.usefixtures("_command")
-@pytest.mark.parametrize("error", [ValueError("1"), KeyboardInterrupt()])
+def test_a_file_that_the_user_named_and_that_is_not_there_is_its_message(end_with):
+    with pytest.raises(FileNotFoundError) as raised:
+        cached_path("no_such_file.jsonnet")
+    assert end_with(raised.value) == (["file no_such_file.jsonnet not found"], [])
+
+
+@pytest.mark.usefixtures("_command")
+@pytest.mark.parametrize("error", [ValueError("1"), KeyboardInterrupt(), FileNotFoundError(errno.ENOENT, "No", "x")])
 def test_any_other_error_is_shown_as_before(end_with, error):
     assert end_with(error) == ([], [error])
 

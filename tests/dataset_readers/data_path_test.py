@@ -89,6 +89,17 @@ def test_exclamation_mark_in_a_folder_name_is_no_archive(tmp_path):
     assert locate(str(path)).local == path
 
 
-def test_missing_file_is_an_error_that_names_it():
-    with pytest.raises(FileNotFoundError, match="no_such_file"):
-        locate("no_such_file.txt")
+def test_missing_file_is_an_error_that_names_it_and_those_beside_it(tmp_path):
+    missing = tmp_path / "rt_train.txt"
+    with pytest.raises(FileNotFoundError, match=rf"file {missing} not found; {tmp_path} has nothing$"):
+        locate(str(missing))
+    for name in ("rt-polarity.pos", "rt-polarity.neg"):
+        (tmp_path / name).touch()
+    with pytest.raises(FileNotFoundError, match=rf"not found; {tmp_path} has rt-polarity.neg, rt-polarity.pos$"):
+        locate(str(missing))
+    for number in range(9):
+        (tmp_path / f"part{number}").touch()
+    with pytest.raises(FileNotFoundError, match=r"has part0, part1, .*part7, …$"):
+        locate(str(missing))
+    with pytest.raises(FileNotFoundError, match=r"rt_train.txt not found$"):
+        locate(str(tmp_path / "no_such_folder" / "rt_train.txt"))
