@@ -3,9 +3,8 @@
 import json
 from typing import Any, List, NamedTuple, Optional
 
-from allennlp.common import Params
-
 from elmo_tasks.commands.study_config import Config
+from elmo_tasks.common.config_changes import flat_config
 from elmo_tasks.common.environment import SOURCE_CHECKOUT
 
 SHIPPED_CONFIGS = SOURCE_CHECKOUT / "training_configs"
@@ -42,7 +41,7 @@ def differences(base: Config, configs: List[Config]) -> List[Setting]:
     `List[Setting]`
         Those that have another value in one of the configs than in the base, sorted by key. With an empty base, all.
     """
-    flat_base, *flat = (Params(config).as_flat_dict() for config in (base, *configs))
+    flat_base, *flat = (flat_config(config) for config in (base, *configs))
     keys = sorted({key for config in (flat_base, *flat) for key in config})
     settings = [Setting(key, _as_json(flat_base, key), [_as_json(config, key) for config in flat]) for key in keys]
     return [setting for setting in settings if any(value != setting.base for value in setting.values)]

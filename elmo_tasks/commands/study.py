@@ -139,7 +139,10 @@ class Study:
         path = self.directory / DESCRIPTION
         description = {"num_folds": self.num_folds, "config": self.config}
         if path.exists():
-            changes = config_changes(json.loads(path.read_text(encoding="utf-8")), description)
+            old = json.loads(path.read_text(encoding="utf-8"))
+            changes = config_changes(
+                {"--folds": old["num_folds"], **old["config"]}, {"--folds": self.num_folds, **self.config}
+            )
             if not changes:
                 return
             # A first try whose config had to be mended.

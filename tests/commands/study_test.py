@@ -68,9 +68,9 @@ def test_a_study_may_get_more_seeds(tmp_path):
 @pytest.mark.parametrize(
     ("num_folds", "config", "message"),
     [
-        (2, changed({"num_epochs": 5}), "`config.trainer.num_epochs` was 3, but is 5"),
-        (2, changed({"num_epochs": 3, "patience": 1}), "`config.trainer.patience` was not set, but is 1"),
-        (3, CONFIG, "`num_folds` was 2, but is 3"),
+        (2, changed({"num_epochs": 5}), "`trainer.num_epochs` was 3, but is 5"),
+        (2, changed({"num_epochs": 3, "patience": 1}), "`trainer.patience` was not set, but is 1"),
+        (3, CONFIG, "`--folds` was 2, but is 3"),
     ],
 )
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from elmo_tasks.common.config_changes import config_changes
+from elmo_tasks.common.config_changes import config_changes, flat_config
 
 OLD = {"trainer": {"num_epochs": 3, "optimizer": {"lr": 0.5}, "callbacks": ["a"]}, "model": "tiny"}
 
@@ -30,3 +30,13 @@ def changed(**trainer):
 )
 def test_each_key_that_differs_is_named_with_both_values(new, changes):
     assert config_changes(OLD, new) == changes
+
+
+def test_an_empty_object_is_a_setting():
+    """A trainer with `moving_average: {}` takes one."""
+    assert config_changes({"trainer": {}}, {"trainer": {"moving_average": {}}}) == [
+        "`trainer.moving_average` was not set, but is {}"
+    ]
+    assert config_changes({}, {"trainer": {}}) == ["`trainer` was not set, but is {}"]
+    assert config_changes({"a": {"b": {}}}, {"a": {"b": {}}}) == []
+    assert flat_config({"a": {"b": {}, "c": [{"d": 1}]}, "e": None}) == {"a.b": {}, "a.c": [{"d": 1}], "e": None}
