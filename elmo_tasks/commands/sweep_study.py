@@ -80,7 +80,7 @@ class Sweep:
         self._check_is_of_a_sweep(storage)
         directory.mkdir(parents=True, exist_ok=True)
         with self._lock():  # two processes that make the tables of one database disturb each other
-            folders = list(directory.glob("trial_*/"))
+            folders = [path for path in directory.glob("trial_*") if path.is_dir()]
             self.study = optuna.create_study(
                 storage=_open_storage(storage),
                 study_name=name,
@@ -202,7 +202,7 @@ class Sweep:
         if any(name in (JOURNAL, BEST) or _TRIAL.fullmatch(name) for name in names):
             return
         # The storage may be in the folder, with files beside it.
-        own = (LOCK, ACTIVATIONS, BEST, storage.rpartition("/")[2])
+        own = (LOCK, ACTIVATIONS, BEST, os.path.basename(storage) or JOURNAL)
         others = sorted(name for name in names if not name.startswith(own))
         if others:
             raise ConfigurationError(
