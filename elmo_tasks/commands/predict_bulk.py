@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Optional
 
 from allennlp.commands.subcommand import Subcommand
-from allennlp.common.checks import ConfigurationError
+from allennlp.common.checks import ConfigurationError, check_for_gpu
 from allennlp.common.file_utils import cached_path
 from allennlp.common.tqdm import Tqdm
 from allennlp.models.archival import CONFIG_NAME, get_weights_path
@@ -70,10 +70,8 @@ class PredictBulkCommand(Subcommand):
             help="of a Dask cluster, such as tcp://10.0.0.1:8786; its workers need this package and the archive, under "
             "the same path or as a URL, but neither inputs nor DIR",
         )
-        subparser.add_argument("--batch-size", metavar="B", type=int, default=64, help="rows of a batch (default: 64)")
-        subparser.add_argument(
-            "--part-size", metavar="N", type=int, default=PART_SIZE, help=f"rows of a part (default: {PART_SIZE})"
-        )
+        subparser.add_argument("--batch-size", metavar="B", type=int, default=64, help="rows of a batch")
+        subparser.add_argument("--part-size", metavar="N", type=int, default=PART_SIZE, help="rows of a part")
         subparser.add_argument(
             "--use-dataset-reader", action="store_true", help="inputs are data files, as the reader of the model has"
         )
@@ -145,6 +143,8 @@ def predict_bulk(
     for name, value in (("--workers", num_workers), ("--batch-size", batch_size), ("--part-size", part_size)):
         if value is not None and value < 1:
             raise ConfigurationError(f"`{name}` must be at least 1, but is {value}")
+    if scheduler is None:  # else the workers' machines count
+        check_for_gpu(cuda_device)
     check_output_folder(directory)
     archive = os.path.abspath(archive) if os.path.exists(archive) else archive
     digest = _digest(archive)
