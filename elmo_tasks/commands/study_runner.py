@@ -203,6 +203,7 @@ def _silent_console() -> Iterator[List[str]]:
         try:
             yield warnings
         except Exception:
+            root.critical("The run has failed.", exc_info=True)  # in its log
             # They may say why. The console is back when the stack unwinds.
             stack.callback(_warn_of, warnings)
             raise

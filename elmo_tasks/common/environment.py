@@ -10,6 +10,9 @@ import os
 from pathlib import Path
 from typing import List, NamedTuple, Optional
 
+# AllenNLP's own variable, which makes its log longer.
+DEBUG = "ALLENNLP_DEBUG"
+
 SOURCE_CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -83,7 +86,7 @@ def num_processes_of_a_machine() -> Optional[int]:
 
 def wants_tracebacks() -> bool:
     """Whether the user asks AllenNLP for what helps to find a fault of a program."""
-    return bool(os.environ.get("ALLENNLP_DEBUG"))
+    return bool(os.environ.get(DEBUG))
 
 
 def keep_no_compiled_kernels() -> None:

@@ -12,6 +12,7 @@ import json
 import logging
 import multiprocessing
 import os
+import re
 import sys
 import tarfile
 import types
@@ -30,12 +31,19 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.common import user_errors
 from elmo_tasks.common.config_checks import check_config, check_same_config
+from elmo_tasks.common.excerpts import excerpt
 from elmo_tasks.common.files import reason
 from elmo_tasks.common.replacement import replace_once
-from elmo_tasks.common.user_errors import show_only_the_message
 
 logger = logging.getLogger(__name__)
+
+_OVERRIDE = "an override (`-o`)"
+# At the end of a traceback.
+_MISTAKE = re.compile(
+    r"^allennlp\.common\.checks\.ConfigurationError: ((?:(?!^  File ).)*)\Z", re.MULTILINE | re.DOTALL
+)
 
 
 def apply() -> None:
@@ -174,9 +182,10 @@ def let_predictors_see_what_is_not_utf8() -> None:
 def call_a_wrong_config_a_mistake() -> None:
     """
     A folder where a config should be: "Something went wrong during jsonnet_evaluate_file, please report this", and the
-    whole process ends (SIGABRT). What jsonnet finds wrong with a file or an override is a RuntimeError like any other.
+    whole process ends (SIGABRT). What jsonnet finds wrong with a file or an override, and an override that does not
+    fit, are errors like any other: RuntimeError, ValueError, TypeError, AttributeError.
 
-    The path is looked at before jsonnet gets it, and what jsonnet says becomes a `ConfigurationError`.
+    The path is looked at before jsonnet gets it, and all those become a `ConfigurationError`.
     """
 
     def of_a_file(evaluate_file: Callable) -> Callable:
@@ -184,19 +193,39 @@ def call_a_wrong_config_a_mistake() -> None:
             if os.path.isdir(filename):
                 raise ConfigurationError(f"{filename} must be a file of json(net), but is a folder")
             with _jsonnet_errors_told(filename):
-                return evaluate_file(filename, **options)
+                return _object(evaluate_file(filename, **options), filename)
 
         return evaluate_file_only
 
     def of_overrides(evaluate_snippet: Callable) -> Callable:
         def evaluate_overrides(filename: str, expression: str, **options: Any) -> str:
-            with _jsonnet_errors_told("an override (`-o`)"):
-                return evaluate_snippet(filename, expression, **options)
+            with _jsonnet_errors_told(_OVERRIDE):
+                return _object(evaluate_snippet(filename, expression, **options), _OVERRIDE)
 
         return evaluate_overrides
 
+    def with_overrides_that_fit(from_file: Callable) -> Callable:
+        def from_file_and_overrides(cls: Any, params_file: Any, *args: Any, **kwargs: Any) -> Params:
+            try:
+                return from_file(cls, params_file, *args, **kwargs)
+            except json.JSONDecodeError:  # without jsonnet, a file that is none of JSON
+                raise
+            except ValueError as error:
+                raise ConfigurationError(f"{_OVERRIDE} must fit {params_file}, but does not: {error}") from error
+
+        return from_file_and_overrides
+
+    replace_once(Params, "from_file", with_overrides_that_fit)
     replace_once(common_params, "evaluate_file", of_a_file)
     replace_once(common_params, "evaluate_snippet", of_overrides)
+
+
+def _object(text: str, what: str) -> str:
+    with contextlib.suppress(json.JSONDecodeError):  # without jsonnet, the file as it is
+        value = json.loads(text)
+        if not isinstance(value, dict):
+            raise ConfigurationError(f"{what} must be an object of settings, but is {excerpt(value)}")
+    return text
 
 
 @contextlib.contextmanager
@@ -205,6 +234,31 @@ def _jsonnet_errors_told(what: str) -> Iterator[None]:
         yield
     except RuntimeError as error:
         raise ConfigurationError(f"{what} must be json(net), but jsonnet says: {str(error).strip()}") from error
+
+
+def end_several_processes_by_the_mistake() -> None:
+    """
+    A mistake in a run of several processes: a `ProcessRaisedException` with a traceback of the process in its text.
+
+    torch hands on no more than that text. A `ConfigurationError` at its end becomes one again.
+    """
+
+    def with_mistakes(spawn: Callable) -> Callable:
+        def spawn_processes(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return spawn(*args, **kwargs)
+            except torch.multiprocessing.ProcessRaisedException as error:
+                mistake = _MISTAKE.search(str(error))
+                if mistake is None:
+                    raise
+                raise ConfigurationError(mistake.group(1).strip()) from error
+
+        return spawn_processes
+
+    if isinstance(train.mp, types.ModuleType):
+        mp: Any = types.SimpleNamespace(**vars(train.mp))
+        mp.spawn = with_mistakes(mp.spawn)
+        train.mp = mp
 
 
 def keep_the_numbers_of_find_lr() -> None:
@@ -240,7 +294,7 @@ def tell_once_that_the_log_cannot_be_written() -> None:
     def told_once(prepare_global_logging: Callable) -> Callable:
         def prepare_logging(*args: Any, **kwargs: Any) -> None:
             prepare_global_logging(*args, **kwargs)
-            show_only_the_message(logging.getLogger().critical)  # it has taken the place of ours
+            user_errors.show_only_the_message(user_errors.log)  # its own way has taken the place of ours
             for handler in logging.getLogger().handlers:
                 if isinstance(handler, logging.FileHandler):
                     handler.handleError = _ErrorsOfLog(handler)  # type: ignore[method-assign]
@@ -274,6 +328,7 @@ CURES: List[Callable[[], None]] = [
     store_weights_in_archives,
     let_predictors_see_what_is_not_utf8,
     call_a_wrong_config_a_mistake,
+    end_several_processes_by_the_mistake,
     keep_the_numbers_of_find_lr,
     tell_once_that_the_log_cannot_be_written,
 ]

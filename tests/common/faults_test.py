@@ -11,6 +11,7 @@ from pathlib import Path
 
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
+import allennlp.commands.train as train
 import allennlp.common.logging as common_logging
 import allennlp.common.params as common_params
 import allennlp.models.archival as archival
@@ -157,6 +158,44 @@ def test_what_jsonnet_finds_wrong_is_told_of_the_file_or_the_override(tmp_path):
     with pytest.raises(ConfigurationError, match=r"an override .* must be json.*couldn't open import"):
         Params.from_file(config, "import 'nothing'")
     assert Params.from_file(config, "{ a: 1 + 1 }").params == {"a": 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "overrides", "message"),
+    [
+        ("{ a: 1 }", "5", r"an override .* must be an object of settings, but is 5$"),
+        ("{ a: 1 }", "['b']", r"an override .* must be an object of settings, but is \['b'\]$"),
+        ("[]", "", r"config.jsonnet must be an object of settings, but is \[\]$"),
+        ("'text'", "", "config.jsonnet must be an object of settings, but is 'text'$"),
+        ("{ a: {} }", '{"b.c": 1}', r"an override .* must fit .*config.jsonnet, but does not: .*unused keys.*'b.c'"),
+        ("{ a: 1 }", '{"a.b": 1}', r"an override .* must fit .*config.jsonnet, but does not: overrides for 'a"),
+    ],
+)
+def test_configs_and_overrides_that_cannot_be_ones_are_mistakes(content, overrides, message, tmp_path):
+    config = tmp_path / "config.jsonnet"
+    config.write_text(content)
+    with pytest.raises(ConfigurationError, match=message):
+        Params.from_file(config, overrides)
+
+
+def test_a_mistake_in_one_of_several_processes_is_one_again(monkeypatch):
+    texts = [
+        "\n\n-- Process 1 terminated with the following error:\nTraceback (most recent call last):\n"
+        '  File "x.py", line 1, in <module>\nallennlp.common.checks.ConfigurationError: `x` must be 1\nor 2\n',
+        "\nTraceback (most recent call last):\nallennlp.common.checks.ConfigurationError: first\n"
+        '  File "x.py", line 1, in <module>\nValueError: second\n',
+    ]
+
+    def spawn(text):
+        raise torch.multiprocessing.ProcessRaisedException(text, 0, 1)
+
+    monkeypatch.setattr(train, "mp", types.ModuleType("mp"))
+    train.mp.spawn = spawn
+    faults.end_several_processes_by_the_mistake()
+    with pytest.raises(ConfigurationError, match=r"^`x` must be 1\nor 2$"):
+        train.mp.spawn(texts[0])
+    with pytest.raises(torch.multiprocessing.ProcessRaisedException):
+        train.mp.spawn(texts[1])
 
 
 @pytest.mark.slow
