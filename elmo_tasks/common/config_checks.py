@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import logging
 import os
 from typing import Any, Dict, Iterable, List
 
@@ -13,12 +14,16 @@ from allennlp.training.trainer import Trainer
 
 from elmo_tasks.common.config_changes import config_changes
 
+logger = logging.getLogger(__name__)
+
 Config = Dict[str, Any]
 
 # All that AllenNLP reads of `distributed`, in `train_model` and in its processes.
 DISTRIBUTED_OPTIONS = ("cuda_devices", "num_nodes", "primary_address", "primary_port", "ddp_accelerator")
 # No parameters of AllenNLP's trainers, but read all the same: by whatever builds them, and under an older name.
 _UNNAMED_TRAINER_OPTIONS = ("type", "run_sanity_checks")
+# Of the reader `bilm_text`: on these depends which words there are.
+_OPTIONS_OF_WORDS = ("unit", "lowercase_share", "number_word", "source", "seed")
 
 
 def check_config(config: Config) -> None:
@@ -31,14 +36,15 @@ def check_config(config: Config) -> None:
     # Raises
 
     `ConfigurationError`
-        An option of the trainer or of `distributed` is unknown, several machines are not told where to meet, or a
-        device is not there.
+        An option of the trainer or of `distributed` is unknown, several machines are not told where to meet, a device
+        is not there, or the words to predict are not those of the text.
     """
     trainer, distributed = _section(config, "trainer"), _section(config, "distributed")
     _check_options("trainer", trainer, _trainer_options(trainer))
     _check_options("distributed", distributed, DISTRIBUTED_OPTIONS)
     _check_meeting_point(distributed)
     _check_devices(trainer, distributed)
+    _check_words(config)
 
 
 def check_same_config(config: Config, serialization_dir: str) -> None:
@@ -114,6 +120,31 @@ def _check_meeting_point(distributed: Config) -> None:
                 "its own devices, and where they all meet, such as "
                 '{"cuda_devices": [0, 1], "primary_address": "10.0.0.1", "primary_port": 29500}'
             )
+
+
+def _check_words(config: Config) -> None:
+    """
+    The words of a language model are counted by a copy of its reader in the config, which an override of the reader
+    does not reach: most words would be unknown, and the perplexity brilliant.
+    """
+    vocabulary, reader = _section(config, "vocabulary"), _section(config, "dataset_reader")
+    if vocabulary.get("type") != "bilm_text" or reader.get("type") != "bilm_text":
+        return
+    counted = _section(vocabulary, "reader")
+    for option in _OPTIONS_OF_WORDS:
+        if counted.get(option) != reader.get(option):
+            raise ConfigurationError(
+                f"`vocabulary.reader.{option}` must be as `dataset_reader.{option}`, {reader.get(option)!r}, but is "
+                f"{counted.get(option)!r}; an override must set both"
+            )
+    read, trained_on = vocabulary.get("data_path"), config.get("train_data_path")
+    if read != trained_on:
+        logger.warning(
+            "The words to predict are those of `vocabulary.data_path`, %s, not of `train_data_path`, %s; an override "
+            "sets both.",
+            read,
+            trained_on,
+        )
 
 
 def _check_devices(trainer: Config, distributed: Config) -> None:

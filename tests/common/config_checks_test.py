@@ -115,3 +115,37 @@ def test_a_run_is_recovered_with_the_same_config_and_a_folder_without_one_is_lef
         training_util.create_serialization_dir(Params(config), str(tmp_path), recover=True, force=False)
     (tmp_path / "config.json").write_text(json.dumps(config))
     training_util.create_serialization_dir(Params(config), str(tmp_path), recover=True, force=False)
+
+
+def language_model(reader=None, **vocabulary):
+    return {
+        "dataset_reader": {"type": "bilm_text", "unroll_steps": 20, **(reader or {})},
+        "train_data_path": "text/*.txt",
+        "vocabulary": {
+            "type": "bilm_text",
+            "reader": {"type": "bilm_text", "unroll_steps": 20},
+            "data_path": "text/*.txt",
+            **vocabulary,
+        },
+    }
+
+
+@pytest.mark.parametrize("reader", [{}, {"max_instances": 64}, {"unroll_steps": 5}, {"mode": "sentence"}], ids=str)
+def test_the_words_of_a_language_model_may_be_those_of_its_text(reader, caplog):
+    check_config(language_model(reader))
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("option", ["unit", "lowercase_share", "number_word", "source"])
+def test_words_that_are_counted_otherwise_than_they_are_read_are_refused(option):
+    """An override of the reader reaches no copy of it."""
+    with pytest.raises(ConfigurationError, match=rf"`vocabulary.reader.{option}` must be as .*, 'x', but is None; "):
+        check_config(language_model({option: "x"}))
+
+
+def test_words_of_another_text_are_told(caplog):
+    check_config({**language_model(), "train_data_path": "own.txt"})
+    assert [record.getMessage() for record in caplog.records] == [
+        "The words to predict are those of `vocabulary.data_path`, text/*.txt, not of `train_data_path`, own.txt; an "
+        "override sets both."
+    ]
