@@ -18,6 +18,7 @@ import tarfile
 import types
 from typing import Any, Callable, Dict, Iterator, List
 
+import allennlp.commands.evaluate as evaluate
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
 import allennlp.commands.train as train
@@ -30,6 +31,7 @@ import allennlp.training.util as training_util
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.data import DataLoader
 
 from elmo_tasks.common import user_errors
 from elmo_tasks.common.config_checks import check_config, check_same_config
@@ -261,6 +263,22 @@ def end_several_processes_by_the_mistake() -> None:
         train.mp = mp
 
 
+def evaluate_in_batches_of_the_size_that_is_asked_for() -> None:
+    """
+    `allennlp evaluate --batch-size 8` of a model whose config has a batch sampler: "batch_sampler option is mutually
+    exclusive with batch_size". The size is the sampler's then.
+    """
+
+    def from_params(params: Params, **extras: Any) -> DataLoader:
+        if "batch_size" in params and params.get("batch_sampler") is not None:
+            sampler = params.pop("batch_sampler")
+            sampler = {"type": sampler} if isinstance(sampler, str) else sampler.as_dict(quiet=True)
+            params["batch_sampler"] = {**sampler, "batch_size": params.pop("batch_size")}
+        return DataLoader.from_params(params=params, **extras)
+
+    evaluate.DataLoader = types.SimpleNamespace(from_params=from_params)  # type: ignore[assignment,misc]
+
+
 def keep_the_numbers_of_find_lr() -> None:
     """
     `allennlp find-lr` searches for minutes, then fails without matplotlib, and the numbers are lost.
@@ -329,6 +347,7 @@ CURES: List[Callable[[], None]] = [
     let_predictors_see_what_is_not_utf8,
     call_a_wrong_config_a_mistake,
     end_several_processes_by_the_mistake,
+    evaluate_in_batches_of_the_size_that_is_asked_for,
     keep_the_numbers_of_find_lr,
     tell_once_that_the_log_cannot_be_written,
 ]

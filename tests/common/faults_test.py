@@ -9,6 +9,7 @@ import sys
 import types
 from pathlib import Path
 
+import allennlp.commands.evaluate as evaluate
 import allennlp.commands.find_learning_rate as find_learning_rate
 import allennlp.commands.predict as predict
 import allennlp.commands.train as train
@@ -21,7 +22,7 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import logger as tqdm_logger
-from allennlp.data import DataLoader
+from allennlp.data import DataLoader, Vocabulary
 from allennlp.data.dataset_readers import TextClassificationJsonReader
 from allennlp.data.tokenizers import WhitespaceTokenizer
 from allennlp.predictors import Predictor
@@ -176,6 +177,19 @@ def test_configs_and_overrides_that_cannot_be_ones_are_mistakes(content, overrid
     config.write_text(content)
     with pytest.raises(ConfigurationError, match=message):
         Params.from_file(config, overrides)
+
+
+@pytest.mark.parametrize(
+    "sampler", [{"type": "bucket", "batch_size": 3, "padding_noise": 0.0}, {"type": "bucket"}, "bucket"]
+)
+def test_evaluation_takes_batches_of_the_size_that_is_asked_for(sampler, tmp_path):
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps({"text": "a b", "label": "1"}) + "\n" for _ in range(5)))
+    params = Params({"batch_sampler": sampler, "batch_size": 2})
+    reader = TextClassificationJsonReader(tokenizer=WhitespaceTokenizer())
+    loader = evaluate.DataLoader.from_params(params=params, reader=reader, data_path=str(data))
+    loader.index_with(Vocabulary.from_instances(loader.iter_instances()))
+    assert sorted(len(batch["label"]) for batch in loader) == [1, 2, 2]
 
 
 def test_a_mistake_in_one_of_several_processes_is_one_again(monkeypatch):
