@@ -21,7 +21,7 @@ from elmo_tasks.commands.results_table import comparison_rows, results_table
 from elmo_tasks.commands.study import ACTIVATIONS, Study
 from elmo_tasks.commands.study_config import study_config
 from elmo_tasks.commands.study_results import Results, check_comparable, study_results, write_results
-from elmo_tasks.commands.study_runner import train_runs
+from elmo_tasks.commands.study_runner import check_can_train, train_runs
 from elmo_tasks.commands.variants import check_has_only, read_variants, variant_config
 from elmo_tasks.common.files import PARTIAL_SUFFIX, written_whole
 from elmo_tasks.common.user_errors import told_to_go_on
@@ -135,6 +135,7 @@ def compare_variants(
     for study in studies.values():
         base = studies[baseline]
         check_comparable(study, {"num_folds": base.num_folds, "seeds": base.seeds, "config": base.config})
+        check_can_train(study)
     files = (FILE_NAME, MARKDOWN, PICTURE)
     check_has_only(folder, [*names, ACTIVATIONS, *files, *(file + PARTIAL_SUFFIX for file in files)])
 

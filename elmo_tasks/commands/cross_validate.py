@@ -28,7 +28,7 @@ from elmo_tasks.commands.study_results import (
     study_results,
     write_results,
 )
-from elmo_tasks.commands.study_runner import train_runs
+from elmo_tasks.commands.study_runner import check_can_train, train_runs
 from elmo_tasks.commands.study_tables import print_results
 from elmo_tasks.common.user_errors import told_to_go_on
 
@@ -155,6 +155,7 @@ def cross_validate(
     study = Study(Path(directory), study_config(config, num_folds, data), num_folds, num_seeds)
     if other is not None:
         check_comparable(study, other)
+    check_can_train(study)
     with study.opened():
         train_runs(study, num_workers, include_package or [])
         results = study_results(study)

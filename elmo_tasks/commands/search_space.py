@@ -10,6 +10,7 @@ from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import with_overrides
 
 from elmo_tasks.commands.study_config import DATA_PATHS, Config
+from elmo_tasks.common.config_checks import check_config
 
 if TYPE_CHECKING:
     from optuna import Trial
@@ -235,14 +236,17 @@ class SearchSpace:
         # Raises
 
         `ConfigurationError`
-            A key is no place in the config, or not to be changed by a sweep, or two parameters change the same place.
+            A key is no place in the config, or not to be changed by a sweep, or two parameters change the same place,
+            or a choice makes a config that `check_config` refuses.
         """
-        places = {}
-        for name, parameter in self.parameters.items():
-            examples = [parameter.overrides(name, value) for value in parameter.examples()]
-            for overrides in examples:
+        examples = {
+            name: [parameter.overrides(name, value) for value in parameter.examples()]
+            for name, parameter in self.parameters.items()
+        }
+        for name, choices in examples.items():
+            for overrides in choices:
                 _check_applies(name, overrides, config)
-            places[name] = {key for overrides in examples for key in overrides}
+        places = {name: {key for overrides in choices for key in overrides} for name, choices in examples.items()}
         for one, other in itertools.combinations(places, 2):
             for pair in itertools.product(places[one], places[other]):
                 outer, inner = sorted(pair)
@@ -251,6 +255,11 @@ class SearchSpace:
                         f"each parameter of a search space must change places of its own, but `{one}` and `{other}` "
                         f"both change `{inner}`"
                     )
+        for name, choices in examples.items():
+            # What a parameter changes may be an option of what another one chooses.
+            others = {key: value for other in examples if other != name for key, value in examples[other][0].items()}
+            for overrides in choices:
+                check_config(with_overrides(config, {**others, **overrides}))
 
 
 def _parameter(name: str, description: Any) -> SearchParameter:

@@ -23,6 +23,7 @@ from allennlp.models.archival import archive_model
 
 from elmo_tasks.commands.study import Run, Study
 from elmo_tasks.commands.study_config import Config, activation_caches
+from elmo_tasks.common.config_checks import check_config
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,18 @@ def train_runs(study: Study, num_workers: int, include_package: List[str]) -> No
                     said.add(warning)
                     progress.write(warning, file=progress.fp)
             progress.update()
+
+
+def check_can_train(study: Study) -> None:
+    """
+    # Raises
+
+    `ConfigurationError`
+        A run is left to train, and `check_config` refuses its config. A finished study may have been trained where
+        there was another device.
+    """
+    if not all(run.is_finished for run in study.runs):
+        check_config(study.config)
 
 
 def train_run(run: Run, config: Config, include_package: List[str]) -> List[str]:

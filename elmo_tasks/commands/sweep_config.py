@@ -8,6 +8,7 @@ from allennlp.common.params import with_overrides
 
 from elmo_tasks.commands.search_space import Overrides
 from elmo_tasks.commands.study_config import Config, activation_caches, main_metric
+from elmo_tasks.common.config_checks import check_config
 
 
 def sweep_config(config: Config) -> Config:
@@ -25,8 +26,10 @@ def sweep_config(config: Config) -> Config:
     # Raises
 
     `ConfigurationError`
-        The config has no part to select on, or selects on the test part, or takes its vocabulary from it.
+        The config has no part to select on, or selects on the test part, or takes its vocabulary from it; or no
+        trial could train with it (`check_config`).
     """
+    check_config(config)
     if not config.get("validation_data_path"):
         raise ConfigurationError("`validation_data_path` must be set for a figure to select settings by, but is not")
     if config["validation_data_path"] == config.get("test_data_path"):

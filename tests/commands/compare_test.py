@@ -151,6 +151,7 @@ def test_variants_and_seeds_can_be_added(paths, training):
         (VARIANTS, {"data": "rows"}, "`--data` must come with `--folds`"),
         ({**VARIANTS, "a": {"modell.x": 1}}, {}, r"the variant 'a' must change places .*modell\.x"),
         ({**VARIANTS, "a": {"test_data_path": "a#dev"}}, {}, "must be other data than `validation_data_path`"),
+        ({**VARIANTS, "a": {"trainer.num_epoch": 3}}, {}, "`trainer.num_epoch` must be .* did you mean `num_epochs`"),
     ],
 )
 def test_what_does_not_belong_together_is_told_before_anything_is_trained(paths, training, variants, options, message):

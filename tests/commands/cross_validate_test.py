@@ -243,6 +243,7 @@ def test_studies_that_cannot_be_compared_are_told_before_anything_is_trained(
         ({"num_folds": 2, "num_workers": 0}, "`--workers` must be at least 1, but is 0"),
         ({"data": "rows"}, "`--data` must come with `--folds`"),
         ({}, "`validation_data_path` must be set"),
+        ({"num_folds": 2, "overrides": '{"trainer.num_epoch": 3}'}, "`trainer.num_epoch` must be one of the options"),
     ],
 )
 def test_wrong_options_are_told_before_anything_is_written(write_config, directory, options, message):

@@ -5,6 +5,8 @@ import optuna
 import pytest
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import with_overrides
+from allennlp.training.gradient_descent_trainer import GradientDescentTrainer
+from allennlp.training.trainer import Trainer
 
 from elmo_tasks.commands.search_space import SearchSpace
 
@@ -116,6 +118,11 @@ def test_a_space_without_parameters_is_refused(description):
         ({"validation_data_path": {"type": "categorical", "choices": ["rows#test"]}}, "must leave `validation_data_p"),
         ({"test_data_path": {"type": "categorical", "choices": ["rows#test"]}}, "must leave `test_data_path` as it"),
         ({"evaluate_on_test": {"type": "categorical", "choices": [True]}}, "must leave `evaluate_on_test` as it is"),
+        ({"trainer.num_epoch": NUMBER}, "`trainer.num_epoch` must be one of the options that AllenNLP reads, but is"),
+        (
+            {"head": {"type": "overrides", "choices": {"a": {}, "b": {"trainer.num_epoch": 3}}}},
+            "did you mean `num_epochs`?",
+        ),
         (
             {"model.mix.x": NUMBER, "head": {"type": "overrides", "choices": {"a": {}, "b": {"model.mix": None}}}},
             "both change `model.mix.x`",
@@ -134,6 +141,16 @@ def test_a_space_that_does_not_fit_the_config_is_refused(description, message):
 
 def test_keys_that_only_begin_alike_do_not_disturb_each_other():
     SearchSpace({"model.dropout": NUMBER, "model.dropout_of_mix": NUMBER}).check_fits(CONFIG)
+
+
+class OwnTrainer(GradientDescentTrainer):
+    """Has an option that those of AllenNLP lack."""
+
+
+def test_an_option_of_what_another_parameter_chooses_fits(monkeypatch):
+    monkeypatch.setitem(Trainer._registry[Trainer], "own", (OwnTrainer, "from_partial_objects"))
+    space = {"trainer.warmth": NUMBER, "trainer.type": {"type": "categorical", "choices": ["own"]}}
+    SearchSpace(space).check_fits(CONFIG)
 
 
 def test_a_file_is_evaluated_with_the_environment(tmp_path, monkeypatch):

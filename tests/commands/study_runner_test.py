@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from allennlp.common import logging as common_logging
+from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import Tqdm
 from allennlp.common.tqdm import logger as tqdm_logger
 
 from elmo_tasks.commands import study_runner
 from elmo_tasks.commands.study import Study
-from elmo_tasks.commands.study_runner import train_run, train_runs
+from elmo_tasks.commands.study_runner import check_can_train, train_run, train_runs
 
 CONFIG = {"trainer": {}, "dataset_reader": {"type": "mr"}}
 
@@ -62,6 +63,19 @@ def test_every_run_is_trained_once_and_its_checkpoints_go(study, training):
         assert (run.directory / "best.th").is_file()
     train_runs(study, 1, [])
     assert len(training.calls) == 4
+
+
+def test_a_config_is_checked_while_a_run_is_left_that_would_train_with_it(tmp_path, training):
+    def study(num_seeds):
+        # A device that is not there, such as that of another machine, where the study was made.
+        return Study(tmp_path, {**CONFIG, "trainer": {"cuda_device": 99}}, num_folds=0, num_seeds=num_seeds)
+
+    with pytest.raises(ConfigurationError, match="GPU"):
+        check_can_train(study(1))
+    train_runs(study(1), 1, [])
+    check_can_train(study(1))
+    with pytest.raises(ConfigurationError, match="GPU"):
+        check_can_train(study(2))
 
 
 def test_after_a_failure_only_what_is_left_is_trained(study, training, caplog):

@@ -32,9 +32,10 @@ def test_the_test_part_is_taken_out():
         ({"validation_data_path": None}, "`validation_data_path` must be set"),
         ({"validation_data_path": "rows#test"}, "must be other data than `test_data_path`, but both are rows#test"),
         ({"datasets_for_vocab_creation": ["train", "test"]}, "must be without 'test'"),
+        ({"trainer": {"num_epoch": 3}}, "`trainer.num_epoch` must be one of .* did you mean `num_epochs`?"),
     ],
 )
-def test_a_config_whose_sweep_would_need_the_test_part_is_refused(changes, message):
+def test_a_config_whose_sweep_would_need_the_test_part_or_fail_is_refused(changes, message):
     with pytest.raises(ConfigurationError, match=message):
         sweep_config(mr_config(**changes))
 
