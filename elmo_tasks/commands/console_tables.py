@@ -4,6 +4,7 @@ import re
 from typing import Optional
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 _FIGURE = re.compile(r"\(?[+-]?[\d.]+\)?")
@@ -12,7 +13,7 @@ _FIGURE = re.compile(r"\(?[+-]?[\d.]+\)?")
 def print_tables(*tables: Table, console: Optional[Console] = None) -> None:
     """
     Prints tables so that no figure is cut: cells are wrapped between words, and other words also within. Where even
-    that is too wide, lines are longer than the console.
+    that is too wide, lines are longer than the console. All texts are shown as they are: square brackets are no markup.
 
     # Parameters
 
@@ -29,4 +30,6 @@ def print_tables(*tables: Table, console: Optional[Console] = None) -> None:
         width = max(column.min_width or 0 for column in table.columns) + len("│  ")
         if width * len(table.columns) + len("│") > console.width:
             table.padding = 0
-        console.print(table, crop=False)
+        # Rich takes these two for markup whatever it is told.
+        table.title, table.caption = (text and escape(str(text)) for text in (table.title, table.caption))
+        console.print(table, crop=False, markup=False)

@@ -3,7 +3,6 @@
 from typing import List, Optional, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from elmo_tasks.commands.console_tables import print_tables
@@ -28,7 +27,7 @@ def _models_table(group: List[MixWeights]) -> Table:
     """A row for each model, and what they have in common."""
     table = _table(group[0].mix, ["model"], len(group[0].weights), "gamma")
     for mix in group:
-        table.add_row(escape(mix.path), *_figures([*mix.weights, mix.gamma]))
+        table.add_row(mix.path, *_figures([*mix.weights, mix.gamma]))
     if len(group) > 1:
         table.add_section()
         _, _, mean, standard_deviation = spread(group)
@@ -42,12 +41,12 @@ def _tokens_table(mix: MixWeights, num_tokens: int) -> Table:
     title = f"the tokens of {mix.path} that differ most from the mean"
     table = _table(title, ["token", "count"], len(mix.weights), "difference")
     for token, count, weights, difference in tokens[:num_tokens]:
-        table.add_row(escape(token), str(count), *_figures([*weights, difference]))
+        table.add_row(token, str(count), *_figures([*weights, difference]))
     return table
 
 
 def _table(title: str, first_columns: List[str], num_layers: int, last_column: str) -> Table:
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=title, title_justify="left")
     table.add_column(first_columns[0])
     for column in [*first_columns[1:], *(f"layer {layer}" for layer in range(num_layers)), last_column]:
         table.add_column(column, justify="right")

@@ -23,7 +23,7 @@ def print_trials(sweep: Sweep, console: Optional[Console] = None) -> None:
     """
     console = console or Console()
     num_finished, num_complete = len(sweep.finished), len(sweep.ranked)
-    console.print(f"{sweep.metric}: the best of {_count(num_finished)}")
+    console.print(f"{sweep.metric}: the best of {_count(num_finished)}", markup=False)
     table = Table()
     table.add_column("trial", justify="right")
     # Short, to leave room for the settings.

@@ -37,6 +37,17 @@ def test_two_metrics_fit_into_eighty_columns(width):
     assert max(map(len, lines)) <= width
 
 
+def test_square_brackets_are_text_everywhere():
+    table = Table(title="[red]title", caption="caption [a]")
+    table.add_column("column [b]")
+    table.add_row("[c]")
+    table.add_row("\\[d]")
+    output = io.StringIO()
+    print_tables(table, console=Console(file=output, width=80))
+    for text in ("[red]title", "caption [a]", "column [b]", "[c]", "\\[d]"):
+        assert text in output.getvalue()
+
+
 def test_names_of_columns_are_wrapped_too():
     text = "".join(line for line in printed(80)[0] if line.startswith("┃"))
     assert "…" not in text

@@ -39,6 +39,16 @@ def test_so_many_tokens_as_asked_for_are_shown():
     assert len(printed([mix], num_tokens=0)) == 1
 
 
+def test_square_brackets_are_shown_as_they_are():
+    console = Console(width=100, file=io.StringIO())
+    tokens = [TokenWeights("[b]", 3, [0.5, 0.5], 0.25)]
+    print_mixes([MixWeights("runs/[mr]", "elmo.scalar_mix[0]", [0.25, 0.75], 1.5, tokens)], 1, console)
+    text = console.file.getvalue()
+    assert "\\" not in text
+    for shown in ("elmo.scalar_mix[0]", "│ runs/[mr]", "the tokens of runs/[mr]", "│ [b]"):
+        assert shown in text
+
+
 def test_figures_are_whole_in_a_narrow_console():
     (row, *_) = printed([MixWeights("mr", "elmo.scalar_mix", [0.25, 0.75, 0.0], 1.5)], width=30)
     assert row[1:] == ["0.2500", "0.7500", "0.0000", "1.5000"]

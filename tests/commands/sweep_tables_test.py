@@ -46,6 +46,13 @@ def test_the_best_trials_come_first_and_the_others_are_counted(sweep):
     assert rows[0][3].strip() == f"{lr:.4g}"
 
 
+def test_square_brackets_in_the_names_of_metrics_are_text(tmp_path):
+    config = {"trainer": {"validation_metric": "+f1[top]", "optimizer": {"lr": 0.1}}}
+    sweep = Sweep(tmp_path / "sweep", config, SearchSpace(SPACE), 20)
+    tell(sweep, 0.5)
+    assert printed(sweep).count("f1[top]") == 2
+
+
 def test_no_more_than_ten_trials_are_shown(sweep):
     for number in range(12):
         tell(sweep, number / 100)
