@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-_FIGURE = re.compile(r"\(?[+-]?[\d.]+\)?")
+_FIGURE = re.compile(r"\(?[+-]?([\d.]+(e[+-]?\d+)?|nan|inf)\)?")
 
 
 def print_tables(*tables: Table, console: Optional[Console] = None) -> None:

@@ -31,6 +31,15 @@ def test_no_figure_is_cut_and_no_part_of_a_name_is_lost(width):
     assert [" ".join(cells).split() for cells in figures] == [figure.split() for figure in [*FIGURES, *FIGURES]]
 
 
+@pytest.mark.parametrize("figure", ["3.162e-05", "-1.5e+10", "(+1e-07)", "nan", "+nan", "-inf"])
+def test_no_figure_is_cut_however_it_is_written(figure):
+    table = Table(*["a long name"] * 8)
+    table.add_row(*[figure] * 8)
+    output = io.StringIO()
+    print_tables(table, console=Console(file=output, width=30))
+    assert output.getvalue().count(figure) == 8
+
+
 @pytest.mark.parametrize("width", [80, 200])
 def test_two_metrics_fit_into_eighty_columns(width):
     lines, _ = printed(width)
