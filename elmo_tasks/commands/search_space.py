@@ -239,10 +239,7 @@ class SearchSpace:
             A key is no place in the config, or not to be changed by a sweep, or two parameters change the same place,
             or a choice makes a config that `check_config` refuses.
         """
-        examples = {
-            name: [parameter.overrides(name, value) for value in parameter.examples()]
-            for name, parameter in self.parameters.items()
-        }
+        examples = self._examples()
         for name, choices in examples.items():
             for overrides in choices:
                 _check_applies(name, overrides, config)
@@ -250,7 +247,7 @@ class SearchSpace:
         for one, other in itertools.combinations(places, 2):
             for pair in itertools.product(places[one], places[other]):
                 outer, inner = sorted(pair)
-                if f"{inner}.".startswith(f"{outer}."):
+                if _is_within(inner, outer):
                     raise ConfigurationError(
                         f"each parameter of a search space must change places of its own, but `{one}` and `{other}` "
                         f"both change `{inner}`"
@@ -260,6 +257,45 @@ class SearchSpace:
             others = {key: value for other in examples if other != name for key, value in examples[other][0].items()}
             for overrides in choices:
                 check_config(with_overrides(config, {**others, **overrides}))
+
+    def check_leaves_room(self, overrides: Overrides) -> None:
+        """
+        # Parameters
+
+        overrides : `Dict[str, Any]`
+            Those that the config of the sweep was made with. Whoever trains with the best settings gives both in one
+            object, where AllenNLP takes no key that is a part of another.
+
+        # Raises
+
+        `ConfigurationError`
+            A key is a part of what the search space changes, or the other way round.
+        """
+        changed = sorted({key for choices in self._examples().values() for choice in choices for key in choice})
+        for given, key in itertools.product(overrides, changed):
+            if given == key:  # the best setting replaces it
+                continue
+            must = "`--overrides` must leave room for the best settings, but set"
+            if _is_within(key, given):
+                raise ConfigurationError(
+                    f"{must} `{given}` whole, of which the search space changes `{key}`; give each of its parts a key "
+                    f"of its own, as `{key}` is one"
+                )
+            if _is_within(given, key):
+                raise ConfigurationError(
+                    f"{must} `{given}`, and the search space changes `{key}` whole; leave it to the choices there"
+                )
+
+    def _examples(self) -> Dict[str, List[Overrides]]:
+        """For each parameter, the changes that its examples stand for."""
+        return {
+            name: [parameter.overrides(name, value) for value in parameter.examples()]
+            for name, parameter in self.parameters.items()
+        }
+
+
+def _is_within(inner: str, outer: str) -> bool:
+    return f"{inner}.".startswith(f"{outer}.")
 
 
 def _parameter(name: str, description: Any) -> SearchParameter:

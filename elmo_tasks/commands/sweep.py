@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Optional
 from allennlp.commands.subcommand import Subcommand
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
+from allennlp.common.params import parse_overrides
 
 from elmo_tasks.commands.output_paths import check_output_folder
 from elmo_tasks.commands.search_space import SearchSpace
@@ -137,6 +138,7 @@ def sweep(
     config = sweep_config(Params.from_file(config_path, overrides).as_dict(quiet=True))
     space = SearchSpace.from_file(space_path)
     space.check_fits(config)
+    space.check_leaves_room(parse_overrides(overrides))
 
     best = Path(directory) / BEST
     command = _training_command(config_path, overrides, best)

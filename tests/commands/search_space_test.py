@@ -153,6 +153,39 @@ def test_an_option_of_what_another_parameter_chooses_fits(monkeypatch):
     SearchSpace(space).check_fits(CONFIG)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"model.mix": {"x": 1}},
+            "`--overrides` must leave room for the best settings, but set `model.mix` whole, of which the search space "
+            "changes `model.mix.x`; give each of its parts a key of its own, as `model.mix.x` is one",
+        ),
+        ({"trainer": {}}, "but set `trainer` whole, of which the search space changes `trainer.optimizer`; give each"),
+        (
+            {"trainer.optimizer.lr": 1},
+            "`--overrides` must leave room for the best settings, but set `trainer.optimizer.lr`, and the search space "
+            "changes `trainer.optimizer` whole; leave it to the choices there",
+        ),
+    ],
+)
+def test_overrides_that_the_settings_cannot_be_added_to_are_refused(overrides, message):
+    space = SearchSpace(
+        {
+            "trainer.optimizer": {"type": "categorical", "choices": {"sgd": {"type": "sgd", "lr": 1}}},
+            "head": {"type": "overrides", "choices": {"a": {}, "b": {"model.mix.x": 1}}},
+        }
+    )
+    with pytest.raises(ConfigurationError) as raised:
+        space.check_leaves_room(overrides)
+    assert message in str(raised.value)
+
+
+def test_overrides_beside_the_settings_and_in_their_places_leave_room():
+    space = SearchSpace({"model.mix.x": NUMBER, "model.dropout": NUMBER})
+    space.check_leaves_room({"model.mix.x": 1, "model.mix.y": 1, "model.dropout_of_mix": 1, "trainer": {}})
+
+
 def test_a_file_is_evaluated_with_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("LARGEST_RATE", "2")
     path = tmp_path / "space.libsonnet"

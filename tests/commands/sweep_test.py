@@ -177,13 +177,17 @@ def test_a_file_in_place_of_the_folder_is_told_before_the_config_is_read(directo
     [
         ({"num_trials": 0}, "`--trials` must be at least 1, but is 0"),
         ({"overrides": "{'validation_data_path': 'rows#test'}"}, "must be other data than `test_data_path`"),
+        (
+            {"overrides": "{'model.shape': {round: true}}", "space_path": {"model.shape.x": SPACE["model.place"]}},
+            "room",
+        ),
         ({"space_path": {"model.modell.x": SPACE["model.place"]}}, "`model.modell.x` of the search space must"),
         ({"space_path": {"model.place": {"type": "float", "low": 1, "high": 0}}}, "`low` must be at most `high`"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_written(config, space, directory, write, options, message):
     if "space_path" in options:
-        options = {"space_path": write("wrong.json", options["space_path"])}
+        options = {**options, "space_path": write("wrong.json", options["space_path"])}
     with pytest.raises(ConfigurationError, match=message):
         sweep(**{"config_path": config, "space_path": space, "directory": str(directory), **options})
     assert not directory.exists()
