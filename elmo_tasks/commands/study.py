@@ -146,7 +146,7 @@ class Study:
             if not changes:
                 return
             # A first try whose config had to be mended.
-            if self._has_learnt():
+            if has_learnt(self.directory):
                 raise ConfigurationError(
                     f"{self.directory} must hold a study of the same config, but {'; '.join(changes[:10])}. Repeat the "
                     "command that began it, or choose another folder."
@@ -159,14 +159,12 @@ class Study:
         with written_whole(path) as partial, open(partial, "w", encoding="utf-8") as description_file:
             json.dump(description, description_file, indent=2)
 
-    def _has_learnt(self) -> bool:
-        """Whether there is more than what runs leave that failed, or were killed, in their first epoch."""
-        names = set(os.listdir(self.directory)) - {LOCK, DESCRIPTION, DESCRIPTION + PARTIAL_SUFFIX, ACTIVATIONS}
-        if not all(_FOLDER_OF_RUNS.fullmatch(name) for name in names):
-            return True
-        return any(
-            True
-            for place in ("seed_*", "fold_*/seed_*")
-            for name in _LEARNT
-            for _ in self.directory.glob(f"{place}/{name}")
-        )
+
+def has_learnt(directory: Path) -> bool:
+    """Whether a study has more than what runs leave that failed, or were killed, in their first epoch."""
+    names = set(os.listdir(directory)) - {LOCK, DESCRIPTION, DESCRIPTION + PARTIAL_SUFFIX, ACTIVATIONS}
+    if not all(_FOLDER_OF_RUNS.fullmatch(name) for name in names):
+        return True
+    return any(
+        True for place in ("seed_*", "fold_*/seed_*") for name in _LEARNT for _ in directory.glob(f"{place}/{name}")
+    )

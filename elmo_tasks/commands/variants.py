@@ -9,7 +9,7 @@ from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.params import with_overrides
 
-from elmo_tasks.commands.study import ACTIVATIONS
+from elmo_tasks.commands.study import ACTIVATIONS, DESCRIPTION, has_learnt
 from elmo_tasks.commands.study_config import Config
 
 
@@ -70,9 +70,11 @@ def check_has_only(directory: Path, names: Iterable[str]) -> None:
     # Raises
 
     `ConfigurationError`
-        There is something else in the folder, which need not exist.
+        There is something else in the folder, which need not exist, than a variant that has learnt nothing: one whose
+        name had to be mended.
     """
     others = sorted(set(os.listdir(directory)) - set(names)) if directory.is_dir() else []
+    others = [name for name in others if not (directory / name / DESCRIPTION).is_file() or has_learnt(directory / name)]
     if others:
         raise ConfigurationError(
             f"{directory} must be new, empty or the folder of a comparison of these variants, but has "

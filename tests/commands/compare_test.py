@@ -127,6 +127,15 @@ def test_an_interrupted_comparison_keeps_what_is_finished_and_goes_on(paths, tra
     assert comparison["unfinished"] == []
 
 
+def test_a_variant_that_failed_may_come_back_under_another_name(paths, training):
+    training.fails_at = "rate_2/seed_0"
+    with pytest.raises(ValueError, match="no more memory"):
+        compare_variants(*paths, num_seeds=1)
+    Path(paths[1]).write_text(json.dumps({"base": {}, "rate_3": {"rate": 3}, "rate_10": {"rate": 10}}))
+    comparison = compare_variants(*paths, num_seeds=1)
+    assert list(comparison["variants"]) == ["base", "rate_3", "rate_10"]
+
+
 def test_variants_and_seeds_can_be_added(paths, training):
     compare_variants(*paths, num_seeds=1)
     del training.runs[:]

@@ -3,6 +3,7 @@ import json
 import pytest
 from allennlp.common.checks import ConfigurationError
 
+from elmo_tasks.commands.study import Study
 from elmo_tasks.commands.variants import check_has_only, read_variants, variant_config
 
 
@@ -68,3 +69,12 @@ def test_a_folder_with_something_else_is_refused(tmp_path):
     (tmp_path / "old_variant").mkdir()
     with pytest.raises(ConfigurationError, match="comparison of these variants, but has old_variant"):
         check_has_only(tmp_path, ["a", "b"])
+
+
+def test_a_variant_that_was_renamed_before_it_learnt_something_is_no_hindrance(tmp_path):
+    with Study(tmp_path / "misspelt", {"trainer": {}}, 0, 1).opened():
+        check_has_only(tmp_path, ["a"])
+    (tmp_path / "misspelt/seed_0").mkdir()
+    (tmp_path / "misspelt/seed_0/best.th").touch()
+    with pytest.raises(ConfigurationError, match="comparison of these variants, but has misspelt"):
+        check_has_only(tmp_path, ["a"])
