@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from allennlp.commands import Subcommand  # also all that AllenNLP itself registers
+from allennlp.commands import ArgumentParserWithDefaults, Subcommand  # also all that AllenNLP itself registers
 from allennlp.common.registrable import Registrable
 
 import elmo_tasks  # noqa: F401  (registers everything)
@@ -135,6 +135,18 @@ def test_docstring_of_a_registered_class_says_its_name(base, name, registered_cl
         text = " ".join((registered_class.__doc__ or "").split())
         assert f"Registered as a `{base.__name__}` with name" in text or f"Registered as an `{base.__name__}`" in text
         assert f'"{name}"' in text
+
+
+def test_the_help_of_a_command_leaves_it_to_allennlp_to_say_the_defaults():
+    subparsers = ArgumentParserWithDefaults().add_subparsers()
+    parsers = [
+        command().add_subparser(subparsers)
+        for _, name, command, _ in registered()
+        if issubclass(command, Subcommand) and name != "predict-bulk"
+    ]
+    helps = [action.help or "" for parser in parsers for action in parser._actions]
+    assert any("(default = " in text for text in helps)
+    assert [text for text in helps if "(default = " in text and text.count("default") > 1] == []
 
 
 def test_no_module_turns_its_annotations_into_strings():

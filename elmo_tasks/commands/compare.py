@@ -66,7 +66,9 @@ class CompareCommand(Subcommand):
             "for each variant",
         )
         subparser.add_argument(
-            "--baseline", metavar="NAME", help="the variant that the others are compared to; by default the first"
+            "--baseline",
+            metavar="NAME",
+            help="the variant that the others are compared to; by default the first by name",
         )
         add_study_options(subparser, num_seeds=5)
         subparser.set_defaults(func=_compare_from_args)
@@ -101,7 +103,7 @@ def compare_variants(
     num_folds, num_seeds, data, overrides, num_workers, include_package
         See `cross_validate`. `overrides` are those of all variants, which come after them.
     baseline : `str`, optional (default = `None`)
-        `None`: the first variant.
+        `None`: the first variant by name.
 
     # Returns
 

@@ -82,8 +82,7 @@ def add_study_options(subparser: argparse.ArgumentParser, num_seeds: int) -> Non
         metavar="K",
         type=int,
         default=0,
-        help="the number of folds; the reader must have the options `fold` and `num_folds`. 0, the default: "
-        "the config's own parts",
+        help="the number of folds; the reader must have the options `fold` and `num_folds`. 0: the config's own parts",
     )
     subparser.add_argument("--seeds", metavar="N", type=int, default=num_seeds, help="train with the seeds 0 to N-1")
     subparser.add_argument(

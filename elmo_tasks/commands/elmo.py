@@ -60,7 +60,7 @@ class ElmoCommand(Subcommand):
             "--layers",
             choices=LAYERS,
             default="all",
-            help="all layers, the top one, their average, or the mix of the archive (default: all)",
+            help="all layers, the top one, their average, or the mix of the archive",
         )
         subparser.add_argument(
             "--pretrained", help="the biLM: a published or bundled name, or a folder (default: original)"

@@ -57,9 +57,7 @@ class ReportCommand(Subcommand):
             help="the config, or the run, that configs are compared with. By default the first of several runs; for "
             "one run, the config that this package ships for its data set",
         )
-        subparser.add_argument(
-            "--errors", metavar="N", type=int, default=100, help="how many errors to show (default: 100)"
-        )
+        subparser.add_argument("--errors", metavar="N", type=int, default=100, help="how many errors to show")
         subparser.add_argument("--cuda-device", type=int, default=-1, help="a GPU, or -1 for the CPU")
         subparser.set_defaults(func=_report_from_args)
         return subparser

@@ -43,9 +43,7 @@ class ScalarMixCommand(Subcommand):
             help="for token-dependent mixes: one sentence a line, tokens separated by blanks, or JSON lines as for "
             "`allennlp elmo`",
         )
-        subparser.add_argument(
-            "--num-tokens", type=int, default=10, help="how many tokens that differ most are shown (default: 10)"
-        )
+        subparser.add_argument("--num-tokens", type=int, default=10, help="how many tokens that differ most are shown")
         subparser.add_argument("--json", metavar="FILE", help="write all numbers to a JSON file")
         subparser.add_argument("--picture", metavar="FILE", help="draw them, in a .png, .svg or .pdf file")
         subparser.set_defaults(func=_show_mixes)
