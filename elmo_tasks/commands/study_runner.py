@@ -117,6 +117,12 @@ def train_run(run: Run, config: Config, include_package: List[str]) -> List[str]
     return warnings
 
 
+def named_log(directory: Path) -> str:
+    """For the line that tells of a failure: where the log of a run is, if it came so far as to begin one."""
+    log = directory / "out.log"
+    return f"; its log is {log}" if log.exists() else ""
+
+
 @contextlib.contextmanager
 def imports_out_of_garbage() -> Iterator[None]:
     """For `with`: a search for garbage looks at what came after the imports, in milliseconds, not in half a second."""
@@ -186,9 +192,9 @@ def _named_in_errors(run: Run) -> Iterator[None]:
         yield
     except Exception:
         logger.error(
-            "%s has failed; its log is %s. What is finished stays: the same command goes on from here.",
+            "%s has failed%s. What is finished stays: the same command goes on from here.",
             run.name.capitalize(),
-            run.directory / "out.log",
+            named_log(run.directory),
         )
         raise
 

@@ -11,7 +11,7 @@ from allennlp.common.tqdm import Tqdm
 from optuna import Trial
 
 from elmo_tasks.commands.study import Run
-from elmo_tasks.commands.study_runner import imports_out_of_garbage, train_run
+from elmo_tasks.commands.study_runner import imports_out_of_garbage, named_log, train_run
 from elmo_tasks.commands.sweep_config import trial_config
 from elmo_tasks.commands.sweep_study import ACTIVATIONS, ERROR, Sweep
 
@@ -90,8 +90,8 @@ class SweepRunner:
             message = f"{type(error).__name__}: {error}"
             trial.set_user_attr(ERROR, message)
             self._failures_in_turn.append(message)
-            log = self.sweep.trial_directory(trial.number) / "out.log"
-            self._say(f"Trial {trial.number} has failed; its log is {log}: {message}")
+            log = named_log(self.sweep.trial_directory(trial.number))
+            self._say(f"Trial {trial.number} has failed{log}: {message}")
             raise
         self._failures_in_turn.clear()
         return figure

@@ -30,6 +30,7 @@ class Training:
         self.calls.append((f"{directory.parent.name}/{directory.name}", "recover" if recover else "anew"))
         assert recover != force
         directory.mkdir(parents=True, exist_ok=True)
+        (directory / "out.log").touch()
         (directory / "model_state_e1_b0.th").touch()
         if self.fails_at == len(self.calls):
             raise ValueError("no more memory")
@@ -82,7 +83,7 @@ def test_after_a_failure_only_what_is_left_is_trained(study, training, caplog):
     training.fails_at = 2
     with pytest.raises(ValueError, match="no more memory"):
         train_runs(study, 1, [])
-    assert "Fold 1, seed 0 has failed; its log is" in caplog.text
+    assert f"Fold 1, seed 0 has failed; its log is {study.run(1, 0).directory}/out.log. What is finish" in caplog.text
     training.fails_at = None
     train_runs(study, 1, [])
     assert training.calls[2:] == [("fold_1/seed_0", "recover"), ("fold_0/seed_1", "anew"), ("fold_1/seed_1", "anew")]
@@ -165,6 +166,16 @@ def test_what_a_failing_run_warned_of_is_shown(study, monkeypatch, caplog):
     with pytest.raises(ValueError, match="configs differ"):
         train_runs(study, 1, [])
     assert "ERROR: Key 'trainer.patience' found in one config only" in caplog.messages
+
+
+def test_a_log_that_a_failing_run_has_not_begun_is_not_named(study, monkeypatch, caplog):
+    def failing(params, serialization_dir, **kwargs):
+        raise ValueError("no such device")
+
+    monkeypatch.setattr(study_runner, "train_model", failing)
+    with pytest.raises(ValueError, match="no such device"):
+        train_runs(study, 1, [])
+    assert "Fold 0, seed 0 has failed. What is finished stays" in caplog.text
 
 
 def test_a_run_is_given_its_own_config(study, monkeypatch, training):

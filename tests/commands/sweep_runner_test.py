@@ -111,6 +111,15 @@ def test_a_failed_trial_is_told_and_counts(runner, training, capsys):
     assert "4/4" in error_output
 
 
+def test_a_log_that_a_failed_trial_has_not_begun_is_not_named(runner, monkeypatch, capsys):
+    def failing(*arguments):
+        raise ValueError("no such device")
+
+    monkeypatch.setattr(sweep_runner, "train_run", failing)
+    runner(1).run()
+    assert "Trial 0 has failed: ValueError: no such device" in capsys.readouterr().err
+
+
 def test_trials_that_fail_one_after_another_end_the_sweep(runner, training):
     training.script = {1: OSError("disk full"), 3: OSError("disk full"), 4: OSError("disk full"), 5: OSError("full")}
     with pytest.raises(ConfigurationError, match="3 failed one after another; the last: OSError: full"):
