@@ -204,7 +204,7 @@ def test_shipped_spaces_fit_their_configs(space, config):
 def test_the_size_of_a_home_made_bilm_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setenv("ELMO_TASKS_BILM", "home/made")
     shipped = ROOT / "training_configs/sweeps/mr.libsonnet"
-    with pytest.raises(RuntimeError, match="bilm_dim:: must be set for a biLM in a folder"):
+    with pytest.raises(ConfigurationError, match="bilm_dim:: must be set for a biLM in a folder"):
         SearchSpace.from_file(str(shipped))
     mine = tmp_path / "mine.libsonnet"
     mine.write_text(f"(import '{shipped}') {{ bilm_dim:: 100 }}")
