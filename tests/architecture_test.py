@@ -142,7 +142,7 @@ def test_the_help_of_a_command_leaves_it_to_allennlp_to_say_the_defaults():
     parsers = [
         command().add_subparser(subparsers)
         for _, name, command, _ in registered()
-        if issubclass(command, Subcommand) and name != "predict-bulk"
+        if issubclass(command, Subcommand)
     ]
     helps = [action.help or "" for parser in parsers for action in parser._actions]
     assert any("(default = " in text for text in helps)
