@@ -51,6 +51,7 @@ class ClassificationMetrics(Metric):
         num_labels = len(self._label_names)
         # (num_labels, num_labels): rows counted by true label, then by predicted label
         self._confusion = torch.zeros(num_labels, num_labels, dtype=torch.long)
+        self._num_unlabelled = 0  # of this process
 
     def __call__(
         self,
@@ -98,6 +99,24 @@ class ClassificationMetrics(Metric):
         if reset:
             self.reset()
         return metrics
+
+    def count_unlabelled(self, num_rows: int) -> None:
+        """Takes note of rows that have no label, which are in no figure."""
+        self._num_unlabelled += num_rows
+
+    def check_labels(self) -> None:
+        """
+        # Raises
+
+        `ConfigurationError`
+            If there were rows but none had a label: figures of 0.0 would look like a result.
+        """
+        # Each process of several sees rows of its own, but the matrix is that of all: no need to ask the others.
+        if self._num_unlabelled and not self._confusion.any():
+            raise ConfigurationError(
+                f"rows must have labels where a model is evaluated, but none of {self._num_unlabelled} has one; "
+                "`allennlp predict` takes rows without labels"
+            )
 
     def warn_if_constant(self) -> None:
         """

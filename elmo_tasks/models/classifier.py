@@ -97,6 +97,8 @@ class Classifier(Model):
             output["loss"] = torch.nn.functional.cross_entropy(samples.flatten(0, 1), labels, weight=weights)
             output["gold_label"] = label
             self._metrics(probabilities, label)
+        else:
+            self._metrics.count_unlabelled(logits.size(0))
         return output
 
     def make_output_human_readable(self, output_dict: Dict[str, Any]) -> Dict[str, Any]:
@@ -139,8 +141,14 @@ class Classifier(Model):
         `Dict[str, float]`
             `accuracy`; `precision`, `recall`, `f1` and `positive_share` of the positive label; and what the
             modules inside report about themselves, such as the weights of a layer mix.
+
+        # Raises
+
+        `ConfigurationError`
+            After an evaluation of rows of which none had a label.
         """
         if reset and not self.training:
+            self._metrics.check_labels()
             self._metrics.warn_if_constant()
         metrics = self._metrics.get_metric(reset)
         for module in self.modules():

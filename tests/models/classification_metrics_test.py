@@ -97,6 +97,19 @@ def test_constant_predictions_over_an_evaluation_warn(predicted, true, warns, ca
     assert ("predicts label 'yes' for each" in caplog.text) == warns
 
 
+def test_figures_of_rows_without_any_label_are_an_error():
+    metrics = ClassificationMetrics(["no", "yes"])
+    metrics.check_labels()  # before any row
+    metrics.count_unlabelled(3)
+    with pytest.raises(ConfigurationError, match="must have labels where a model is evaluated, but none of 3 has one"):
+        metrics.check_labels()
+    metrics(scores([1]), torch.tensor([0]))
+    metrics.check_labels()
+    metrics.count_unlabelled(3)
+    metrics.reset()
+    metrics.check_labels()
+
+
 def count_one_share(global_rank, world_size, gpu_id):
     metrics = ClassificationMetrics(["no", "yes"], "yes")
     # Rank 0 is right in 1 of 1, rank 1 in 1 of 3: the mean of the ranks would be 2/3.

@@ -147,3 +147,19 @@ def test_constant_predictions_warn_once_at_the_end_of_an_evaluation(training, ca
         model.get_metrics(reset=True)
         model.get_metrics(reset=True)
     assert len(caplog.records) == (0 if training else 1)
+
+
+def test_an_evaluation_of_rows_without_labels_is_an_error():
+    model = classifier().eval()
+    model.get_metrics(reset=True)  # before any row
+    model.judge(LOGITS, None, None)
+    assert model.get_metrics() == {"accuracy": 0.0}
+    with pytest.raises(ConfigurationError, match="none of 3 has one"):
+        model.get_metrics(reset=True)
+
+
+def test_rows_that_were_predicted_do_not_hinder_an_evaluation():
+    model = classifier().eval()
+    model.judge(LOGITS, None, None)
+    model.judge(LOGITS, LABELS, None)
+    assert model.get_metrics(reset=True) == {"accuracy": pytest.approx(1 / 3)}

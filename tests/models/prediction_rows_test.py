@@ -37,14 +37,14 @@ def test_each_row_is_one_line_without_character_ids(toy, tmp_path):
 
 def test_pairs_are_written_with_the_words_of_both_sentences(toy, tmp_path):
     model = PairClassifier(toy.vocabulary({"1": 2, "0": 1}), toy.embedder())
-    _, lines = evaluate(model, [toy.pair("a film", "no film")], tmp_path / "predictions.jsonl")
-    keys = ["id", "label", "label_probabilities", "sentence1_tokens", "sentence2_tokens"]
+    _, lines = evaluate(model, [toy.pair("a film", "no film", "0")], tmp_path / "predictions.jsonl")
+    keys = ["id", "label", "label_probabilities", "gold_label", "sentence1_tokens", "sentence2_tokens"]
     assert [list(line) for line in lines] == [keys]
 
 
 def test_missing_id_is_null(toy, tmp_path):
     model = SentenceClassifier(toy.vocabulary({"no": 2, "yes": 1}), toy.embedder())
-    sentence = toy.sentence("a film")
+    sentence = toy.sentence("a film", "no")
     sentence["metadata"].metadata["id"] = None
     _, (line,) = evaluate(model, [sentence], tmp_path / "predictions.jsonl")
     assert line["id"] is None
@@ -53,7 +53,7 @@ def test_missing_id_is_null(toy, tmp_path):
 def test_config_may_ask_for_what_allennlp_writes(toy, tmp_path):
     model = SentenceClassifier(toy.vocabulary({"no": 2, "yes": 1}), toy.embedder())
     config = {"batch_serializer": {"type": "simple"}}
-    _, (line,) = evaluate(model, [toy.sentence("a film")], tmp_path / "predictions.jsonl", **config)
+    _, (line,) = evaluate(model, [toy.sentence("a film", "no")], tmp_path / "predictions.jsonl", **config)
     assert "metadata" in line
     assert isinstance(Evaluator.from_params(Params({"type": "simple"})), SimpleEvaluator)
 
