@@ -31,7 +31,8 @@ import allennlp.training.util as training_util
 import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
-from allennlp.data import DataLoader
+from allennlp.data import DataLoader, Instance, Vocabulary
+from allennlp.data.fields import LabelField, MetadataField
 
 from elmo_tasks.common import user_errors
 from elmo_tasks.common.config_checks import check_config, check_same_config
@@ -338,6 +339,44 @@ class _ErrorsOfLog:
             print(f"{self._handler.baseFilename} cannot be written and lacks lines: {reason(error)}", file=sys.stderr)
 
 
+def name_the_row_of_an_unknown_label() -> None:
+    """
+    A label of the dev or test part that the training part lacks: "KeyError: 'c' not found in vocab namespace 'labels'",
+    without a file or a line.
+
+    Both are told where the metadata of the row has them.
+    """
+
+    def telling(index_fields: Callable) -> Callable:
+        def index_fields_telling(self: Instance, vocab: Vocabulary) -> None:
+            try:
+                index_fields(self, vocab)
+            except KeyError:
+                _check_labels(self, vocab)
+                raise
+
+        return index_fields_telling
+
+    replace_once(Instance, "index_fields", telling)
+
+
+def _check_labels(instance: Instance, vocab: Vocabulary) -> None:
+    row: Dict[str, Any] = {}
+    for field in instance.fields.values():
+        if isinstance(field, MetadataField) and isinstance(field.metadata, dict):
+            row.update(field.metadata)
+    where = f"{row['file']}, line {row['line']}: " if row.get("file") and row.get("line") else ""
+    for field in instance.fields.values():
+        if isinstance(field, LabelField) and isinstance(field.label, str):
+            known = vocab.get_token_to_index_vocabulary(field._label_namespace)
+            if field.label not in known:
+                raise ConfigurationError(
+                    f"{where}the label must be one of those that the model was made for, "
+                    f"{excerpt(list(known))}, but is {excerpt(field.label)}; "
+                    "leave such rows out, or train with rows of this label"
+                )
+
+
 CURES: List[Callable[[], None]] = [
     look_at_the_config_first,
     hide_false_alarms,
@@ -350,4 +389,5 @@ CURES: List[Callable[[], None]] = [
     evaluate_in_batches_of_the_size_that_is_asked_for,
     keep_the_numbers_of_find_lr,
     tell_once_that_the_log_cannot_be_written,
+    name_the_row_of_an_unknown_label,
 ]

@@ -22,8 +22,9 @@ import torch
 from allennlp.common import Params
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.tqdm import logger as tqdm_logger
-from allennlp.data import DataLoader, Vocabulary
+from allennlp.data import DataLoader, Instance, Vocabulary
 from allennlp.data.dataset_readers import TextClassificationJsonReader
+from allennlp.data.fields import LabelField, MetadataField, MultiLabelField
 from allennlp.data.tokenizers import WhitespaceTokenizer
 from allennlp.predictors import Predictor
 
@@ -253,3 +254,30 @@ def test_log_on_a_full_disk_says_so_once(log_on_full_disk, capfd):
 def test_other_errors_of_logging_are_shown_as_before(log_on_full_disk, capfd):
     logging.getLogger().handlers[0].handle(logging.makeLogRecord({"msg": "line %s %s", "args": (1,)}))
     assert "not enough arguments for format string" in capfd.readouterr().err
+
+
+VOCABULARY = Vocabulary({"labels": {"merry": 2, "sad": 1}})
+
+
+@pytest.mark.parametrize(
+    ("metadata", "where"),
+    [
+        ({"metadata": MetadataField({"file": "dev.txt", "line": 7})}, "dev.txt, line 7: the label"),
+        ({"metadata": MetadataField({"file": None, "line": None})}, "the label"),
+        ({"metadata": MetadataField("dev.txt")}, "the label"),
+        ({}, "the label"),
+    ],
+    ids=["of a file", "of a request", "of another kind", "none"],
+)
+def test_unknown_label_is_told_with_its_row_and_the_known_ones(metadata, where):
+    Instance({"label": LabelField("sad"), **metadata}).index_fields(VOCABULARY)
+    unknown = Instance({"label": LabelField("calm"), **metadata})
+    with pytest.raises(ConfigurationError, match=rf"^{where} must be one of .*\['merry', 'sad'\], but is 'calm'; "):
+        unknown.index_fields(VOCABULARY)
+
+
+def test_other_words_that_a_vocabulary_lacks_are_errors_as_before():
+    with pytest.raises(KeyError, match="calm"):
+        Instance({"label": LabelField(1, skip_indexing=True), "labels": MultiLabelField(["calm"])}).index_fields(
+            VOCABULARY
+        )
