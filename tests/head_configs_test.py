@@ -133,3 +133,15 @@ def test_rate_of_the_baseline_warms_up_and_falls_along_a_cosine():
     for epoch in range(1, num_epochs):
         expected = peak * (1 + math.cos(math.pi * epoch / num_epochs)) / 2
         assert rates[epoch * num_steps : (epoch + 1) * num_steps] == pytest.approx([expected] * num_steps)
+
+
+def test_rate_and_length_of_a_config_on_top_of_the_baseline_reach_its_schedule(tmp_path):
+    config = tmp_path / "mine.jsonnet"
+    config.write_text(
+        f"(import '{CONFIGS}/baselines/elmo_linear.jsonnet') + "
+        "{ trainer+: { num_epochs: 10, optimizer+: { lr: 1e-3 } } }"
+    )
+    trainer = Params.from_file(str(config)).as_dict()["trainer"]
+    (num_warm, warm_up), (num_falling, fall) = trainer["learning_rate_scheduler"]["schedulers"]
+    assert (num_warm, num_falling, fall["t_initial"]) == (1, 9, 10)
+    assert warm_up["end_learning_rate"] == trainer["optimizer"]["lr"] == 1e-3

@@ -2,6 +2,7 @@
 // added up instead of side by side, and layer weights that each token chooses for itself.
 // On one core: 71.3 % on the real rt_val.txt (one seed, dev 69.7 %, still rising after its five epochs, 26 minutes beside other
 // work).
+// Other rates and lengths: see elmo_linear.jsonnet.
 (import 'elmo_linear_trained.jsonnet') + {
   elmo+:: {
     pretrained:: null,

@@ -1,5 +1,6 @@
 // The search space that all classification tasks share; a name is a key as `-o` takes it, or that of a set of overrides.
 //   allennlp sweep training_configs/mrpc.jsonnet training_configs/sweeps/elmo.libsonnet -s runs/mrpc_sweep --trials 50
+// Not for baselines/elmo_linear.jsonnet and what is made of it: their schedule keeps the config's rate (see there).
 local elmo = 'model.text_field_embedder.token_embedders.elmo';
 // Nothing of a single layer is trained, so that the group of the mix would be empty.
 local single(layer) = {
