@@ -175,10 +175,12 @@ class LabelledTextReader(DatasetReader, ABC):
         paths, part = parse_paths(file_path)
         self._check_part(part)
         files = [file for path in paths for file in self._files(path)]
-        if len({file.name for file in files}) < len(files):
-            raise ConfigurationError(
-                f"files that are read together must differ in name, since row ids name them, but are {paths}"
-            )
+        for row_id, count in Counter(self._row_id({}, file, 1) for file in files).items():
+            if count > 1:
+                raise ConfigurationError(
+                    f"files that are read together must differ in name, since row ids name them, but {count} of "
+                    f"{paths} have the row {row_id}"
+                )
         rows = self._rows(files, every_row=self.keep_every_row and part is None)
         if part is not None:
             rows = [row for row, its_part in zip(rows, self._parts(rows)) if its_part == part]

@@ -136,6 +136,12 @@ def test_files_of_the_same_name_cannot_be_read_together(tmp_path):
         list(MrReader().read(paths))
 
 
+@pytest.mark.parametrize(("names", "row_id"), [(("a.pos", "b.pos"), "pos:1"), (("a.txt", "a.tsv"), "a:1")])
+def test_files_whose_row_ids_would_be_the_same_cannot_be_read_together(names, row_id, write):
+    with pytest.raises(ConfigurationError, match=rf"must differ in name, .* but 2 of .* have the row {row_id}$"):
+        list(MrReader().read([write(name, "sentence\tlabel", "a\t1") for name in names]))
+
+
 def test_blank_text_becomes_the_placeholder():
     assert words(MrReader().text_to_instance(" ")) == [PLACEHOLDER_TOKEN]
     pair = MrpcReader().text_to_instance("", "Fine.")
