@@ -1,12 +1,12 @@
 """Text out of a language model, one word or character after the other."""
 
 import math
-from typing import Any, List, Optional, Tuple
+from typing import Any, List, NoReturn, Optional, Tuple
 
 import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.common.util import JsonDict
-from allennlp.data import DatasetReader
+from allennlp.data import DatasetReader, Instance
 from allennlp.models import Model
 from allennlp.predictors import Predictor
 
@@ -26,6 +26,8 @@ MIN_TEMPERATURE = 1e-6
 RANGES = {"length": (0, 2**31 - 1), "temperature": (0, 1e6), "seed": (-(2**63), 2**63 - 1)}
 # Never written: the one begins each line by itself, the other is no word.
 UNWRITTEN = (BEGIN_SENTENCE_TOKEN, UNKNOWN_WORD)
+# Never read from a prompt: its lines get them.
+BOUNDARY_MARKS = {BEGIN_SENTENCE_TOKEN, END_SENTENCE_TOKEN}
 
 
 @Predictor.register("text_generator")
@@ -80,6 +82,12 @@ class TextGenerator(JsonLinesPredictor):
                     f"`{key}` must be between {lowest} and {highest}, but is {excerpt(options[key])} in {where}"
                 )
 
+        if not BOUNDARY_MARKS.isdisjoint(self._dataset_reader.split(options["prompt"])):
+            raise ConfigurationError(
+                f"`prompt` must not hold the boundary marks {BEGIN_SENTENCE_TOKEN} and {END_SENTENCE_TOKEN}, which are "
+                f"added to each of its lines, but is {excerpt(options['prompt'])} in {where}"
+            )
+
     def predict(self, prompt: str = "", length: int = 50, temperature: float = 1.0, seed: int = 0) -> JsonDict:
         """The continuation of one prompt."""
         return self.predict_json({"prompt": prompt, "length": length, "temperature": temperature, "seed": seed})
@@ -94,7 +102,7 @@ class TextGenerator(JsonLinesPredictor):
         # Raises
 
         ConfigurationError
-            Where a key is none that is known, or a value is not in its range.
+            Where a key is none that is known, a value is not in its range, or the prompt holds a boundary mark.
         """
         self.check_inputs(inputs, "the input")
         options = {**DEFAULTS, **inputs}
@@ -107,6 +115,17 @@ class TextGenerator(JsonLinesPredictor):
     def predict_batch_json(self, inputs: List[JsonDict]) -> List[JsonDict]:
         """Each for itself."""
         return [self.predict_json(one) for one in inputs]
+
+    def predict_instance(self, instance: Instance) -> NoReturn:
+        """No instance is taken: a `ConfigurationError`."""
+        self.predict_batch_instance([instance])
+
+    def predict_batch_instance(self, instances: List[Instance]) -> NoReturn:
+        """No instances are taken: a `ConfigurationError`."""
+        raise ConfigurationError(
+            f"the predictor `text_generator` takes {self.accepted} a line, not text as its reader reads it; predict "
+            "without --use-dataset-reader"
+        )
 
     def _generate(self, options: JsonDict) -> Tuple[List[str], float]:
         """The words of prompt and continuation, lines apart by "</S>", and the log likelihood of the continuation."""

@@ -113,11 +113,26 @@ def test_length_0_gives_the_prompt_back(word_generator):
         ({"temperature": math.nan}, "`temperature` must be between 0 and 1000000.0, but is nan"),
         ({"seed": 2**70}, "`seed` must be between -9223372036854775808 and 9223372036854775807, but is 1180"),
         ({"prompt": None}, "`prompt` must be like '', but is None"),
+        ({"prompt": "the </S>"}, "`prompt` must not hold the boundary marks <S> and </S>.* is 'the </S>' in the input"),
+        ({"prompt": "why\n<S> not"}, "`prompt` must not hold the boundary marks"),
     ],
 )
 def test_wrong_inputs_are_errors(word_generator, inputs, message):
     with pytest.raises(ConfigurationError, match=message):
         word_generator.predict_json(inputs)
+
+
+def test_boundary_marks_are_characters_to_a_model_of_these(character_generator):
+    assert character_generator.predict("</S>", length=0)["text"] == "</S>"
+
+
+def test_rows_of_the_reader_are_an_error_that_says_what_is_taken(word_generator):
+    instance = word_generator._dataset_reader.text_to_instance(["the", "film"])
+    message = r"takes a JSON object with keys of prompt, .* a line.*without --use-dataset-reader"
+    with pytest.raises(ConfigurationError, match=message):
+        word_generator.predict_instance(instance)
+    with pytest.raises(ConfigurationError, match=message):
+        word_generator.predict_batch_instance([instance])
 
 
 def test_a_reader_of_another_kind_is_an_error(word_generator):
