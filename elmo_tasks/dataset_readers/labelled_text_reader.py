@@ -112,6 +112,8 @@ class LabelledTextReader(DatasetReader, ABC):
             raise ConfigurationError(f"`dev_share` must be between 0 and 1, but is {dev_share}")
         if not 0 < train_share <= 1:
             raise ConfigurationError(f"`train_share` must be above 0 and at most 1, but is {train_share}")
+        if max_instances is not None and max_instances < 1:
+            raise ConfigurationError(f"`max_instances` must be at least 1, but is {max_instances}")
         self._tokenizer = tokenizer
         self._token_indexers = token_indexers or {"elmo": ELMoTokenCharactersIndexer()}
         self._label_names = LabelNames(label_names)

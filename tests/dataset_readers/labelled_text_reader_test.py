@@ -215,6 +215,12 @@ def test_max_instances_limits_what_is_read(write):
     assert ids(MrReader(max_instances=2).read(path)) == ["a:1", "a:2"]
 
 
+@pytest.mark.parametrize("reader", [MrReader, MrpcReader])
+def test_max_instances_below_1_is_an_error(reader):
+    with pytest.raises(ConfigurationError, match="`max_instances` must be at least 1, but is 0"):
+        reader(max_instances=0)
+
+
 def test_max_instances_takes_of_a_part_rows_of_each_class(tmp_path):
     """As `rt-polarity` is distributed, the first 5,331 rows are of one class."""
     for name in ("pos", "neg"):
