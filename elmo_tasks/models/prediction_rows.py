@@ -63,8 +63,8 @@ class PredictionRowsEvaluator(SimpleEvaluator):
 
     # Parameters
 
-    batch_serializer : `Serializer`, optional (default = `PredictionRows` for a `Classifier`, else
-    `SimpleSerializer`) cuda_device : `Union[int, torch.device]`, optional (default = `-1`)
+    batch_serializer : `Serializer`, optional (default = `PredictionRows` for a `Classifier`, else `SimpleSerializer`)
+    cuda_device : `Union[int, torch.device]`, optional (default = `-1`)
     postprocessor_fn_name : `str`, optional (default = `"make_output_human_readable"`)
         The model's method that makes the output readable.
     """
