@@ -40,7 +40,8 @@ class LabelNames:
         # Parameters
 
         label : `Optional[Union[str, int, float]]`
-            A raw label or a name; blanks around it do not count, and `1`, `1.0` and `"1"` are the same.
+            A raw label or a name; blanks around it do not count, and the numbers 1 and 1.0, as JSON has them, are the
+            text "1". The text "1.0", which a TSV may hold, is another label.
 
         # Returns
 

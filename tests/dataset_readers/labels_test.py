@@ -18,7 +18,7 @@ def test_no_label_has_no_name(label):
     assert LabelNames()(label) is None
 
 
-@pytest.mark.parametrize("label", ["good", 2, -1, 0.5, float("nan"), True])
+@pytest.mark.parametrize("label", ["good", 2, "1.0", -1, 0.5, float("nan"), True])
 def test_unknown_label_is_an_error_that_lists_the_known_ones(label):
     with pytest.raises(ConfigurationError, match="one of '0', '1', 'negative', 'positive'"):
         LabelNames({"0": "negative", "1": "positive"})(label)
