@@ -118,8 +118,10 @@ class ClassifierPredictor(JsonLinesPredictor):
         # Returns
 
         `Tuple[Dict[str, Any], Dict[str, Any]]`
-            `grad_input_1` and so on, float32 `(batch_size, num_tokens, embedding_dim)` each, the last text of an
-            instance first, as the interpreters expect it; and the readable output.
+            `grad_input_1` and so on, float32 `(batch_size, num_tokens, embedding_dim)` each, one for each time that a
+            text is embedded, the last time first, as the interpreters expect it: of a pair those of sentence 2 and 1;
+            of one that a symmetric `adapted_pair_classifier` embeds in both orders, those of sentence 1, 2, 2 and 1.
+            And the readable output.
         """
         embedder = self.get_interpretable_layer()
         if not isinstance(embedder, TextFieldEmbedder):
