@@ -8,7 +8,8 @@ from allennlp.data import Vocabulary
 from allennlp.models import Model
 from allennlp.nn import RegularizerApplicator
 
-from elmo_tasks.common.protocols import ReportsMetrics
+from elmo_tasks.common.excerpts import excerpt
+from elmo_tasks.common.protocols import InstanceSource, ReportsMetrics
 from elmo_tasks.models.class_weights import ClassWeights
 from elmo_tasks.models.classification_metrics import ClassificationMetrics
 
@@ -58,6 +59,23 @@ class Classifier(Model):
             )
         self.class_weights = None if class_weights is None else ClassWeights(self.label_names, class_weights)
         self._metrics = ClassificationMetrics(self.label_names, None if positive_label is None else str(positive_label))
+
+    def prepare_for_training(self, training_instances: InstanceSource, all_instances: InstanceSource) -> None:
+        """
+        Looks at the vocabulary, to which `Model.from_archive` adds the labels of new data. See `PreparesForTraining`.
+
+        # Raises
+
+        `ConfigurationError`
+            If there are labels that this model, once made, cannot learn.
+        """
+        known = self.vocab.get_token_to_index_vocabulary(LABEL_NAMESPACE)
+        new = [name for name in known if name not in self.label_names]
+        if new:
+            raise ConfigurationError(
+                f"the training rows must have labels that the model was made with, {excerpt(self.label_names)}, but "
+                f"some have {excerpt(new)}; leave these out, or make a new model in place of one from an archive"
+            )
 
     def judge(
         self,

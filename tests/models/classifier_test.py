@@ -6,6 +6,7 @@ import torch
 from allennlp.common.checks import ConfigurationError
 from allennlp.data import Vocabulary
 
+from elmo_tasks.common.protocols import PreparesForTraining
 from elmo_tasks.models.classification_metrics import MIN_ROWS_TO_JUDGE
 from elmo_tasks.models.classifier import Classifier
 
@@ -163,3 +164,12 @@ def test_rows_that_were_predicted_do_not_hinder_an_evaluation():
     model.judge(LOGITS, None, None)
     model.judge(LOGITS, LABELS, None)
     assert model.get_metrics(reset=True) == {"accuracy": pytest.approx(1 / 3)}
+
+
+def test_training_with_labels_that_the_model_was_not_made_with_is_an_error():
+    model = classifier()
+    assert isinstance(model, PreparesForTraining)
+    model.prepare_for_training(lambda: iter([]), lambda: iter([]))
+    model.vocab.extend_from_vocab(vocabulary(maybe=1))  # as `Model.from_archive` does
+    with pytest.raises(ConfigurationError, match=r"made with, \['yes', 'no'\], but some have \['maybe'\]; "):
+        model.prepare_for_training(lambda: iter([]), lambda: iter([]))
