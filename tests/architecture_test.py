@@ -140,9 +140,7 @@ def test_docstring_of_a_registered_class_says_its_name(base, name, registered_cl
 def test_the_help_of_a_command_leaves_it_to_allennlp_to_say_the_defaults():
     subparsers = ArgumentParserWithDefaults().add_subparsers()
     parsers = [
-        command().add_subparser(subparsers)
-        for _, name, command, _ in registered()
-        if issubclass(command, Subcommand)
+        command().add_subparser(subparsers) for _, name, command, _ in registered() if issubclass(command, Subcommand)
     ]
     helps = [action.help or "" for parser in parsers for action in parser._actions]
     assert any("(default = " in text for text in helps)

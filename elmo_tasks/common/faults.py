@@ -267,7 +267,9 @@ def end_several_processes_by_the_mistake() -> None:
 def evaluate_in_batches_of_the_size_that_is_asked_for() -> None:
     """
     `allennlp evaluate --batch-size 8` of a model whose config has a batch sampler: "batch_sampler option is mutually
-    exclusive with batch_size". The size is the sampler's then.
+    exclusive with batch_size".
+
+    The size is the sampler's then.
     """
 
     def from_params(params: Params, **extras: Any) -> DataLoader:

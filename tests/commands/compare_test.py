@@ -151,9 +151,9 @@ def test_variants_and_seeds_can_be_added(paths, training):
         (
             {**VARIANTS, "rate_2": {"rate": 3}},
             {},
-            r"comparison/rate_2 must hold a study .*`config\.rate` was 2, but is 3",
+            r"comparison/rate_2 must hold a study .*`rate` was 2, but is 3",
         ),
-        (VARIANTS, {"overrides": "{patience: 3}"}, r"`config\.patience` was not set, but is 3"),
+        (VARIANTS, {"overrides": "{patience: 3}"}, r"`patience` was not set, but is 3"),
         ({"base": {}, "rate_2": {"rate": 2}}, {}, "folder of a comparison of these variants, but has rate_10"),
         (VARIANTS, {"baseline": "rate_3"}, "`--baseline` must be one of base, rate_2, rate_10, but is 'rate_3'"),
         (VARIANTS, {"num_seeds": 0}, "`--seeds` must be at least 1, but is 0"),

@@ -188,9 +188,9 @@ def test_an_interrupted_study_ends_as_one_that_was_not(write_config, directory, 
 
 def test_a_study_is_not_continued_with_another_config(write_config, directory, trained):
     cross_validate(write_config(), str(directory), num_folds=2)
-    with pytest.raises(ConfigurationError, match=r"`config\.trainer\.num_epochs` was 3, but is 5"):
+    with pytest.raises(ConfigurationError, match=r"`trainer\.num_epochs` was 3, but is 5"):
         cross_validate(write_config(), str(directory), num_folds=2, overrides='{"trainer.num_epochs": 5}')
-    with pytest.raises(ConfigurationError, match=r"`config\.test_data_path` was 'rows#test', but is 'others#test'"):
+    with pytest.raises(ConfigurationError, match=r"`test_data_path` was 'rows#test', but is 'others#test'"):
         cross_validate(write_config(), str(directory), num_folds=2, data="others")
     assert len(trained) == 2
 

@@ -36,7 +36,7 @@ def test_numbers_in_names_are_ordered_by_size(write):
     ("content", "message"),
     [
         ({}, r"variants\.libsonnet must be an object with one variant or more, but is \{\}"),
-        ([{}], r"must be an object with one variant or more, but is \[\{\}\]"),
+        ([{}], r"must be an object of settings, but is \[\{\}\]"),
         ({"a/b": {}}, "must have names for folders beside 'activations', but one is 'a/b'"),
         ({"..": {}}, r"but one is '\.\.'"),
         ({"activations": {}}, "but one is 'activations'"),
