@@ -17,6 +17,7 @@ from elmo_tasks.common import (  # noqa: E402
     environment,
     faults,
     interruptions,
+    mistakes,
     untrusted_files,
     user_errors,
 )
@@ -25,6 +26,7 @@ environment.set_defaults()
 compatibility.apply()
 faults.apply()
 interruptions.apply()
+mistakes.apply()
 untrusted_files.apply()
 user_errors.show_only_the_message()
 

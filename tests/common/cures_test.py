@@ -6,10 +6,10 @@ import sys
 import pytest
 from allennlp.common import Params
 
-from elmo_tasks.common import compatibility, faults, interruptions
+from elmo_tasks.common import compatibility, faults, interruptions, mistakes
 
 
-@pytest.fixture(params=[compatibility, faults, interruptions], ids=lambda module: module.__name__)
+@pytest.fixture(params=[compatibility, faults, interruptions, mistakes], ids=lambda module: module.__name__)
 def module(request):
     return request.param
 
