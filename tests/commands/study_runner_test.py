@@ -112,6 +112,24 @@ def test_a_run_that_was_killed_while_it_made_its_archive_is_only_archived(study,
         assert "weights.th" in archive.getnames()
 
 
+def test_a_run_that_fails_has_the_traceback_in_its_log_and_not_on_the_console(study, monkeypatch, capsys):
+    def failing(params, serialization_dir, **kwargs):
+        Path(serialization_dir).mkdir(parents=True)
+        common_logging.prepare_global_logging(serialization_dir)
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(study_runner, "train_model", failing)
+    run = study.run(0, 0)
+    with pytest.raises(ValueError, match="no such thing"):
+        train_run(run, CONFIG, [])
+    lines = (run.directory / "out.log").read_text().splitlines()
+    assert lines[0].endswith("The run has failed.")
+    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[-1] == "ValueError: no such thing"
+    captured = capsys.readouterr()
+    assert captured.out + captured.err == ""
+
+
 def test_the_console_shows_one_bar_and_each_warning_once(study, training, monkeypatch, capsys):
     def noisy(params, serialization_dir, **kwargs):
         Path(serialization_dir).mkdir(parents=True, exist_ok=True)
