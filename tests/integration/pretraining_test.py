@@ -76,6 +76,7 @@ def test_a_killed_run_goes_on_where_it_was(allennlp, tmp_path, num_processes):
             "dataset_reader.mode": "carry",
             "dataset_reader.unroll_steps": 10,
             "dataset_reader.lowercase_share": 0.0,
+            "vocabulary.reader.lowercase_share": 0.0,
             "model.dropout": 0.2,
             "trainer.callbacks": [{"type": "observe_pretraining_for_test"}],
             "trainer.checkpointer.save_every_num_batches": 3,
