@@ -5,6 +5,7 @@ import json
 import tarfile
 
 import pytest
+import torch
 from allennlp.common.checks import ConfigurationError
 
 from elmo_tasks.commands import bulk_workers
@@ -131,6 +132,14 @@ def test_a_missing_extra_is_named(archive, rows, tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigurationError, match=r"must have Dask, but it is not installed: .* its extra `bulk`"):
         predict_bulk(str(archive), [str(rows)], str(tmp_path / "bulk"))
+
+
+def test_a_missing_gpu_is_told_before_workers_start(archive, rows, tmp_path, predicted, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ConfigurationError, match="specified a GPU but none is available"):
+        predict_bulk(str(archive), [str(rows)], str(tmp_path / "bulk"), cuda_device=0)
+    assert predicted == []
+    assert not (tmp_path / "bulk").exists()
 
 
 def test_a_file_in_place_of_the_folder_is_told_before_a_model_is_read(rows):

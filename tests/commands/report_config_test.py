@@ -22,6 +22,11 @@ def test_not_set_and_null_are_two_things():
     assert differences(BASE, [{**BASE, "seed": None}]) == [Setting("seed", None, ["null"])]
 
 
+def test_an_empty_object_is_a_setting():
+    averaged = {**BASE, "trainer": {**BASE["trainer"], "moving_average": {}}}
+    assert differences(BASE, [averaged]) == [Setting("trainer.moving_average", None, ["{}"])]
+
+
 def test_lists_are_compared_whole():
     other = {**BASE, "layers": [{"size": 2}]}
     assert differences(BASE, [other]) == [Setting("layers", '[{"size": 1}]', ['[{"size": 2}]'])]
